@@ -1,0 +1,1 @@
+"""Fast kernels with documented arguments."""

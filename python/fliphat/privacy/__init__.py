@@ -1,0 +1,1 @@
+"""What the noise costs, what it guarantees, and an audit that can fail."""
