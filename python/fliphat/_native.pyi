@@ -1,3 +1,64 @@
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 VERSION: Final[str]
+
+def simd_levels() -> list[str]: ...
+def read_all(words: npt.NDArray[np.uint64], threads: int) -> int: ...
+def project_l1(
+    v: npt.NDArray[np.float64], radius: float, simd: str | None = None
+) -> npt.NDArray[np.float64]: ...
+def clipped_sums_dense(
+    x: npt.NDArray[Any],
+    y: npt.NDArray[np.float64],
+    theta: npt.NDArray[np.float64],
+    clip: float,
+    reward_clip: float,
+    loss: str,
+    present: npt.NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    block_rows: int | None = None,
+    simd: str | None = None,
+) -> npt.NDArray[np.int64]: ...
+def clipped_sums_csr(
+    indptr: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    data: npt.NDArray[Any],
+    columns: int,
+    y: npt.NDArray[np.float64],
+    theta: npt.NDArray[np.float64],
+    clip: float,
+    reward_clip: float,
+    loss: str,
+    present: npt.NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    block_rows: int | None = None,
+    simd: str | None = None,
+) -> npt.NDArray[np.int64]: ...
+def scores_dense(
+    contexts: npt.NDArray[Any], theta: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]: ...
+def scores_csr(
+    indptr: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    data: npt.NDArray[Any],
+    columns: int,
+    theta: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]: ...
+def select_arms_dense(
+    contexts: npt.NDArray[Any],
+    arms: int,
+    theta: npt.NDArray[np.float64],
+    words: npt.NDArray[np.uint64],
+) -> npt.NDArray[np.int64]: ...
+def select_arms_csr(
+    indptr: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    data: npt.NDArray[Any],
+    columns: int,
+    arms: int,
+    theta: npt.NDArray[np.float64],
+    words: npt.NDArray[np.uint64],
+) -> npt.NDArray[np.int64]: ...

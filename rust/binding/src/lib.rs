@@ -1,6 +1,13 @@
 //! `fliphat._native`: converts arguments and errors, and calls the core with the interpreter released.
+//!
+//! Nothing is decided here. Arguments arrive checked by `fliphat.kernels`; the core checks again whatever
+//! memory safety or privacy rests on.
 
+mod arrays;
 mod errors;
+mod gradient;
+mod project;
+mod select;
 
 use pyo3::prelude::*;
 
@@ -8,4 +15,27 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use super::gradient::{clipped_sums_csr, clipped_sums_dense};
+    #[pymodule_export]
+    use super::project::project_l1;
+    #[pymodule_export]
+    use super::select::{scores_csr, scores_dense, select_arms_csr, select_arms_dense};
+    #[pymodule_export]
+    use super::{read_all, simd_levels};
+}
+
+/// Names of the instruction sets this processor offers the kernels, narrowest first.
+#[pyfunction]
+fn simd_levels() -> Vec<&'static str> {
+    fliphat_core::simd::Level::available().into_iter().map(|level| level.name()).collect()
+}
+
+/// Read an array once on some threads and fold its words: the bandwidth probe of the benchmarks.
+#[pyfunction]
+fn read_all(py: Python<'_>, words: numpy::PyReadonlyArray1<'_, u64>, threads: usize) -> PyResult<u64> {
+    let words = words.as_slice()?;
+    let level = fliphat_core::simd::Level::best();
+    Ok(py.detach(|| fliphat_core::bandwidth::read_all(words, threads.clamp(1, 256), level)))
 }

@@ -1,4 +1,14 @@
 //! Kernels of fliphat: what private rows meet before noise is added, and the noise.
+//!
+//! Data flows one way: rows -> integers ([`gradient`]) -> sums -> noise -> estimate -> arms ([`select`]).
 #![deny(unsafe_code)]
 
+pub mod bandwidth;
 pub mod error;
+pub mod gradient;
+pub mod project;
+pub mod real;
+pub mod rows;
+pub mod select;
+pub mod sigmoid;
+pub mod simd;
