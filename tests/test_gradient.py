@@ -3,9 +3,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from matrices import csr, problem
 
 from fliphat import _native, kernels, reference
+from matrices import csr, problem
 
 SENSITIVITY = 2**16
 
@@ -26,7 +26,9 @@ def sums(*args, **kwargs):
     reward_clip=st.sampled_from([None, 0.5]),
     missing=st.booleans(),
 )
-def test_bit_for_bit_equal_to_the_twins(seed, n, d, dtype, density, support, loss, clip, reward_clip, missing):
+def test_bit_for_bit_equal_to_the_twins(
+    seed, n, d, dtype, density, support, loss, clip, reward_clip, missing
+):
     X, y, theta = problem(seed, n, d, dtype, density, support, labels=loss == "logistic")
     options = {"loss": loss, "reward_clip": reward_clip}
     if missing:
@@ -181,11 +183,19 @@ def broken(**parts):
         ({"X": X0[:, ::2]}, ValueError, "X must be aligned and in C order"),
         ({"X": X0[::-1]}, ValueError, "X must be aligned and in C order"),
         ({"X": np.ma.masked_array(X0)}, TypeError, "X must not be a masked array"),
-        ({"X": np.empty((0, 3)), "y": []}, ValueError, r"at least one row and one column, got shape \(0, 3\)"),
+        (
+            {"X": np.empty((0, 3)), "y": []},
+            ValueError,
+            r"at least one row and one column, got shape \(0, 3\)",
+        ),
         ({"X": np.empty((4, 0)), "theta": []}, ValueError, r"at least one row and one column"),
         ({"X": sp.csc_array(X0)}, TypeError, "X must be a CSR matrix, got format 'csc'"),
         ({"X": sp.csr_array(X0.astype(int))}, TypeError, "X.data must be float32 or float64"),
-        ({"X": broken(indices=[0, 1, 3] * 4)}, ValueError, "X.indices must be in range and strictly increasing"),
+        (
+            {"X": broken(indices=[0, 1, 3] * 4)},
+            ValueError,
+            "X.indices must be in range and strictly increasing",
+        ),
         ({"X": broken(indices=[0, 1, -1] * 4)}, ValueError, "X.indices must be in range and strictly"),
         ({"X": broken(indices=[-1, 1, 2] * 4)}, ValueError, "X.indices must be in range and strictly"),
         ({"X": broken(indices=[1, 0, 2] * 4)}, ValueError, "X.indices must be in range and strictly"),
@@ -195,7 +205,11 @@ def broken(**parts):
         ({"X": broken(indptr=[0, 3, 6, 9, 13])}, ValueError, "X.indptr must start at 0"),
         ({"X": broken(indptr=[0, 3, 6, 9])}, ValueError, "X.indptr must have one entry more than X has rows"),
         ({"X": broken(indices=[0, 1])}, ValueError, "X.indices and X.data must have the same length"),
-        ({"y": Y0[:3]}, ValueError, r"y must have shape \(4,\), one reward for each row of X, got shape \(3,\)"),
+        (
+            {"y": Y0[:3]},
+            ValueError,
+            r"y must have shape \(4,\), one reward for each row of X, got shape \(3,\)",
+        ),
         ({"y": ["1"] * 4}, TypeError, "y must hold real numbers"),
         ({"y": [SECRET, None, 1, 2]}, TypeError, "y must hold real numbers, got dtype object"),
         ({"theta": np.zeros(4)}, ValueError, r"theta must have shape \(3,\), one value for each column of X"),

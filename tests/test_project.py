@@ -56,7 +56,13 @@ def test_same_bits_at_every_simd_level(d, radius):
 
 @pytest.mark.parametrize(
     "v",
-    [np.full(1000, 1.0), np.r_[1e9, np.full(99, 1e-9)], np.arange(500.0), -np.arange(500.0), np.full(3, 1e308)],
+    [
+        np.full(1000, 1.0),
+        np.r_[1e9, np.full(99, 1e-9)],
+        np.arange(500.0),
+        -np.arange(500.0),
+        np.full(3, 1e308),
+    ],
 )
 def test_awkward_vectors(v):
     projected = kernels.project_l1(v, 1.0)

@@ -3,10 +3,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from matrices import csr, problem
 from scipy import stats
 
 from fliphat import kernels, reference
+from matrices import csr, problem
 
 
 @given(
@@ -107,12 +107,26 @@ C = np.zeros((2, 3, 4))
         (C, np.full(4, np.inf), RNG, None, ValueError, "theta must be finite"),
         (C, np.zeros(4), 5, None, TypeError, "rng must be a numpy.random.Generator, got int"),
         (C, np.zeros(4), RNG, 3, ValueError, "arms is only for CSR contexts"),
-        (C[0, 0], np.zeros(4), RNG, None, ValueError, r"contexts must have 2 or 3 dimensions, got shape \(4,\)"),
+        (
+            C[0, 0],
+            np.zeros(4),
+            RNG,
+            None,
+            ValueError,
+            r"contexts must have 2 or 3 dimensions, got shape \(4,\)",
+        ),
         (C.astype(int), np.zeros(4), RNG, None, TypeError, "contexts must be float32 or float64"),
         (C[:, :0], np.zeros(4), RNG, None, ValueError, "at least one row and one column"),
         (csr(C[0]), np.zeros(4), RNG, 2, ValueError, "contexts must have a multiple of arms = 2 rows, got 3"),
         (csr(C[0]), np.zeros(4), RNG, 0, ValueError, "arms must be an integer from 1 to 3, got 0"),
-        (sp.coo_array(C[0]), np.zeros(4), RNG, None, TypeError, "contexts must be a CSR matrix, got format 'coo'"),
+        (
+            sp.coo_array(C[0]),
+            np.zeros(4),
+            RNG,
+            None,
+            TypeError,
+            "contexts must be a CSR matrix, got format 'coo'",
+        ),
     ],
 )
 def test_bad_input(contexts, theta, rng, arms, error, message):

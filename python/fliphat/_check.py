@@ -31,6 +31,8 @@ def within(name: str, value: object, low: float, high: float) -> float:
 
 def real(name: str, value: object) -> float:
     """Return ``value`` as a float; booleans and strings are not numbers here."""
+    if type(value) is float:
+        return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {type(value).__name__}")
     try:

@@ -3,6 +3,19 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "VERSION",
+    "clipped_sums_csr",
+    "clipped_sums_dense",
+    "project_l1",
+    "read_all",
+    "scores_csr",
+    "scores_dense",
+    "select_arms_csr",
+    "select_arms_dense",
+    "simd_levels",
+]
+
 VERSION: Final[str]
 
 def simd_levels() -> list[str]: ...
@@ -37,9 +50,7 @@ def clipped_sums_csr(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> npt.NDArray[np.int64]: ...
-def scores_dense(
-    contexts: npt.NDArray[Any], theta: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]: ...
+def scores_dense(contexts: npt.NDArray[Any], theta: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
 def scores_csr(
     indptr: npt.NDArray[Any],
     indices: npt.NDArray[Any],

@@ -102,5 +102,5 @@ def _present_flags(present: object, n: int) -> npt.NDArray[np.uint8]:
     if flags.dtype != np.bool_:
         raise TypeError(f"present must be an array of bool, got dtype {flags.dtype}")
     if flags.shape != (n,):
-        raise ValueError(f"present must have shape ({n},), one flag for each row of X, got shape {flags.shape}")
+        raise ValueError(f"present must have shape ({n},), one flag for each row, got shape {flags.shape}")
     return np.ascontiguousarray(flags).view(np.uint8)

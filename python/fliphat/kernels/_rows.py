@@ -80,10 +80,13 @@ def plain_array(name: str, x: object) -> npt.NDArray[Any]:
 def vector(name: str, x: object, length: int | None, of: str = "") -> npt.NDArray[np.float64]:
     """Return ``x`` as a float64 vector, of ``length`` if given."""
     array = plain_array(name, x)
+    shaped = array.ndim == 1 and (length is None or len(array) == length)
+    if shaped and array.dtype == np.float64 and array.flags.carray:
+        return array  # the common case, without the cost of asking NumPy twice
     # Checked before the conversion, whose own message would quote the value it can't convert.
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    if array.ndim != 1 or (length is not None and len(array) != length):
+    if not shaped:
         wanted = "one dimension" if length is None else f"shape ({length},){of}"
         raise ValueError(f"{name} must have {wanted}, got shape {array.shape}")
     with np.errstate(over="ignore"):  # a long double beyond float64: refused as not finite by the kernel

@@ -77,7 +77,7 @@ def select_arms(
     if _rows.is_sparse(contexts):
         return _select_sparse(contexts, theta, rng, arms)
     if arms is not None:
-        raise ValueError("arms is only for CSR contexts: the shape of a dense array says how many arms it has")
+        raise ValueError("arms is only for CSR contexts: a dense array's shape says how many arms it has")
     dense = _rows.dense_rows("contexts", contexts, 2, 3, copy=True)
     _rows.nonempty("contexts", dense.shape)
     count, d = dense.shape[-2:]

@@ -14,7 +14,8 @@ def project_l1(v: npt.NDArray[np.float64], radius: float) -> npt.NDArray[np.floa
     descending = np.sort(sizes)[::-1]
     thresholds = (np.cumsum(descending) - radius) / np.arange(1, len(v) + 1)
     threshold = thresholds[np.flatnonzero(descending > thresholds)[-1]]
-    return np.copysign(np.maximum(sizes - threshold, 0), v)
+    projected: npt.NDArray[np.float64] = np.copysign(np.maximum(sizes - threshold, 0), v)
+    return projected
 
 
 def project_l1_michelot(v: npt.NDArray[np.float64], radius: float) -> npt.NDArray[np.float64]:

@@ -11,6 +11,7 @@ mod select;
 
 use pyo3::prelude::*;
 
+/// The kernels themselves, without checks of arguments: use `fliphat.kernels`.
 #[pymodule]
 mod _native {
     #[pymodule_export]

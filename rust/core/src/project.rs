@@ -12,6 +12,9 @@ use crate::simd::{Level, Vectorised};
 /// Sums run over fixed lanes, so that every instruction set adds in the same order.
 const LANES: usize = 16;
 
+/// Values looked at together for a candidate; the bound rises between chunks.
+const CHUNK: usize = 32;
+
 /// Project `v` on `{w : |w|_1 <= radius}`.
 ///
 /// The result's l1 norm, added over the lanes of this module, is at most `radius`: projecting again returns
@@ -124,7 +127,7 @@ impl Vectorised for Candidates<'_> {
         let excess_of = |value: f64| base - (top - value.abs());
         let mut above = Vec::new();
         let (mut sum, mut bound) = (0.0, 0.0);
-        for (c, chunk) in v.chunks(4 * LANES).enumerate() {
+        for (c, chunk) in v.chunks(CHUNK).enumerate() {
             // Most chunks have no candidate: find that out without a branch for each value.
             if !chunk.iter().fold(false, |any, value| any | (excess_of(*value) > bound)) {
                 continue;
@@ -132,11 +135,11 @@ impl Vectorised for Candidates<'_> {
             for (k, value) in chunk.iter().enumerate() {
                 let excess = excess_of(*value);
                 if excess > bound {
-                    above.push((c * 4 * LANES + k, excess));
+                    above.push((c * CHUNK + k, excess));
                     sum += excess;
-                    bound = ((sum - radius) / above.len() as f64).max(bound);
                 }
             }
+            bound = ((sum - radius) / above.len() as f64).max(bound);
         }
         above
     }

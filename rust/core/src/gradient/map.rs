@@ -30,8 +30,17 @@ impl Theta {
     /// # Errors
     /// If a value is not finite.
     pub fn from_dense(dense: &[f64]) -> Result<Self> {
-        let pairs = dense.iter().enumerate().filter(|(_, value)| **value != 0.0);
-        Self::from_pairs(pairs.map(|(column, value)| (column, *value)), dense.len())
+        let mut pairs = Vec::new();
+        for (c, chunk) in dense.chunks(64).enumerate() {
+            // An estimate is mostly zeros: pass over them without a branch for each.
+            if chunk.iter().fold(false, |any, value| any | (*value != 0.0)) {
+                let columns = (c * 64..).zip(chunk);
+                pairs.extend(
+                    columns.filter(|(_, value)| **value != 0.0).map(|(column, value)| (column, *value)),
+                );
+            }
+        }
+        Self::from_pairs(pairs, dense.len())
     }
 
     /// From columns in ascending order and their values.
