@@ -207,6 +207,6 @@ def _check_lattice(rows: int, step_size: float, l1_radius: float, clip: float) -
     if reach >= _LATTICE_LIMIT:
         raise ValueError(
             f"l1_radius / unit + rows * 2**15 must be below 2**62, with unit = step_size * clip / "
-            f"(2**15 * rows); got about 2**{math.log2(reach):.1f} from l1_radius = {l1_radius!r}, step_size = {step_size!r}, "
-            f"clip = {clip!r}, rows = {rows}"
+            f"(2**15 * rows); got about 2**{math.log2(reach):.1f} from l1_radius = {l1_radius!r}, "
+            f"step_size = {step_size!r}, clip = {clip!r}, rows = {rows}"
         )

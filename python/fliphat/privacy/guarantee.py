@@ -30,7 +30,7 @@ class PrivacyWarning(UserWarning):
     """The noise in use is not enough for the privacy it is meant to give."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """A differential privacy claim; ``str()`` is a paragraph, ``to_dict()`` a record.
 
@@ -59,8 +59,8 @@ class Guarantee:
     Examples
     --------
     >>> claim = Guarantee(epsilon=1.0, delta=0.01, rho=Fraction(1, 10), setting="regression",
-    ...     rounds_per_user=1, user_ids_checked=False, mechanism="exponential", value_noise="gaussian", calibration="proven",
-    ...     seeded=False, noise_shortfall=None)
+    ...     rounds_per_user=1, user_ids_checked=False, mechanism="exponential", value_noise="gaussian",
+    ...     calibration="proven", seeded=False, noise_shortfall=None)
     >>> claim.proven, claim.unit
     (True, 'row')
     """

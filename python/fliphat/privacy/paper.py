@@ -33,7 +33,7 @@ __all__ = ["PaperNoise", "calibrate_paper", "paper_context_bound", "paper_iterat
 _MAX_COUNT = 2**47 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PaperNoise:
     """The printed Laplace scale of one fit, and by how much it falls short.
 

@@ -36,7 +36,7 @@ MECHANISMS: Final = ("exponential", "laplace")
 VALUE_NOISES: Final = ("gaussian", "laplace")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NoiseScales:
     """Integer noise scales of one fit, with a claim they are checked against on construction.
 

@@ -25,9 +25,9 @@ def describe(claim: Guarantee) -> str:
 
 def _headline(claim: Guarantee) -> str:
     flavour = "joint differential privacy" if claim.setting == "bandit" else "differential privacy"
-    level = f"epsilon = {claim.epsilon!r}, delta = {claim.delta!r}"
+    level = f"epsilon = {float(claim.epsilon)!r}, delta = {float(claim.delta)!r}"
     if claim.delta == 0:
-        flavour, level = f"pure {flavour}", f"epsilon = {claim.epsilon!r}, delta = 0"
+        flavour, level = f"pure {flavour}", f"epsilon = {float(claim.epsilon)!r}, delta = 0"
     if claim.proven:
         return f"Proven: {flavour} with {level}."
     return f"NOT PROVEN: {flavour} with {level} was asked for, but {', and '.join(claim.reasons)}."
@@ -43,22 +43,25 @@ def _meaning(claim: Guarantee) -> str:
     noun = _noun(claim)
     if claim.unit != "user":
         whose = f"everything one {noun} brought ({contents})"
-    elif claim.rounds_per_user == 1:
-        whose = f"everything a user brought in one {noun} ({contents})"
+    elif claim.user_ids == "checked":
+        whose = f"everything a user brought in all their {noun}s ({contents})"
     else:
         whose = f"everything a user brought in up to {claim.rounds_per_user} {noun}s ({contents})"
-    slack = f" plus {claim.delta!r}" if claim.delta else ""
+    slack = f" plus {float(claim.delta)!r}" if claim.delta else ""
     subject, verb = ("Protected is", "has") if claim.proven else ("Meant to be protected is", "should have")
     return (
-        f"{subject} {whose}: if it were replaced by anything else, any event in {seen} that had probability p "
-        f"{verb} probability at most {_exp_rounded_up(claim.epsilon)} p{slack}, whatever else an observer knows."
+        f"{subject} {whose}: if it were replaced by anything else, any event in {seen} that had probability "
+        f"p {verb} probability at most {_exp_rounded_up(claim.epsilon)} p{slack}, whatever else an observer "
+        f"knows."
     )
 
 
 def _users(claim: Guarantee) -> str:
     noun = _noun(claim)
     if claim.user_ids == "checked":
-        return f"User ids are checked: further {noun}s of a user are not learned from."
+        k = claim.rounds_per_user
+        first = f"the first {noun}" if k == 1 else f"the first {k} {noun}s"
+        return f"User ids are checked: only {first} of a user can be learned from."
     if claim.user_ids == "promised":
         return (
             f"That no user has more than {claim.rounds_per_user} {noun}s is promised by the caller and not "
@@ -75,8 +78,8 @@ def _limits(claim: Guarantee) -> str:
         )
     return (
         "Not protected: that a round took place and under which id, the arm this person was shown, what the "
-        "operator keeps (files, logs, counters, pending decisions), and how long a computation takes. Others may "
-        "react to released estimates and to their own arms, but not to this person's arm or reward."
+        "operator keeps (files, logs, counters, pending decisions), and how long a computation takes. Others "
+        "may react to released estimates and to their own arms, but not to this person's arm or reward."
     )
 
 
