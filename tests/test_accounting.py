@@ -322,6 +322,12 @@ def test_extremes_do_not_crash_and_stay_safe():
     assert acc.rho_from_epsilon(1.0, math.ulp(0.0)) > 0
 
 
+def test_deltas_below_the_normal_floats_are_still_rounded_up():
+    for rho in np.linspace(3.36e-4, 3.4e-4, 9):
+        best = oracle("delta", float(rho), 1.0)
+        assert best <= Decimal(acc.delta_from_rho(float(rho), 1.0)) <= best * 2 + Decimal("5e-324")
+
+
 def test_an_exact_rho_is_not_rounded_before_conversion():
     just_above = Fraction(0.1) + Fraction(1, 10**30)
     assert acc.epsilon_from_rho(just_above, 0.01) >= acc.epsilon_from_rho(0.1, 0.01)

@@ -27,10 +27,9 @@ import math
 from dataclasses import dataclass
 
 from fliphat import _check
+from fliphat.privacy.scales import MAX_COUNT
 
 __all__ = ["PaperNoise", "calibrate_paper", "paper_context_bound", "paper_iterations", "paper_reward_clip"]
-
-_MAX_COUNT = 2**47 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,10 +130,10 @@ def calibrate_paper(
     delta = _check.real("delta", delta)
     if not 0 < delta < 1:
         raise ValueError(f"delta must be above 0 and below 1 for the paper's formula, got {delta!r}")
-    rows = _check.integer("rows", rows, 1, _MAX_COUNT)
-    dim = _check.integer("dim", dim, 1, _MAX_COUNT)
+    rows = _check.integer("rows", rows, 1, MAX_COUNT)
+    dim = _check.integer("dim", dim, 1, MAX_COUNT)
     sparsity = _check.integer("sparsity", sparsity, 1, dim)
-    iterations = _check.integer("iterations", iterations, 1, _MAX_COUNT)
+    iterations = _check.integer("iterations", iterations, 1, MAX_COUNT)
     step_size = _check.positive("step_size", step_size)
     l1_radius = _check.positive("l1_radius", l1_radius)
     if context_bound is None:
@@ -170,7 +169,7 @@ def paper_context_bound(dim: int) -> float:
     >>> round(paper_context_bound(400), 2)
     3.46
     """
-    return math.sqrt(2 * math.log(_check.integer("dim", dim, 2, _MAX_COUNT)))
+    return math.sqrt(2 * math.log(_check.integer("dim", dim, 2, MAX_COUNT)))
 
 
 def paper_iterations(rows: int, *, l1_radius: float, factor: float = 0.16) -> int:
@@ -184,7 +183,7 @@ def paper_iterations(rows: int, *, l1_radius: float, factor: float = 0.16) -> in
     >>> paper_iterations(1024, l1_radius=4.0), paper_iterations(8, l1_radius=4.0)
     (1, 0)
     """
-    rows = _check.integer("rows", rows, 1, _MAX_COUNT)
+    rows = _check.integer("rows", rows, 1, MAX_COUNT)
     l1_radius = _check.positive("l1_radius", l1_radius)
     return math.floor(_check.positive("factor", factor) * math.log1p(rows * l1_radius * l1_radius))
 
@@ -197,6 +196,6 @@ def paper_reward_clip(rows: int, *, context_bound: float, l1_radius: float) -> f
     >>> round(paper_reward_clip(1024, context_bound=3.46, l1_radius=4.0), 2)
     17.56
     """
-    rows = _check.integer("rows", rows, 1, _MAX_COUNT)
+    rows = _check.integer("rows", rows, 1, MAX_COUNT)
     bound = _check.positive("context_bound", context_bound) * _check.positive("l1_radius", l1_radius)
     return bound + math.sqrt(2 * math.log1p(rows))
