@@ -141,7 +141,7 @@ def test_a_budget_in_rho_states_an_epsilon_that_covers_it(rho, delta):
 
 @pytest.mark.parametrize("delta", [1e-9, 0.01, 0.3])
 def test_a_budget_in_rho_spent_to_the_last_fraction_is_still_covered(delta):
-    # One pick and one value at k times the sensitivity cost exactly 1/k^2: nothing is left to absorb rounding.
+    # One pick and one value at k times the sensitivity cost exactly 1/k^2: no slack absorbs rounding.
     for k in range(2, 40):
         found = scales(epsilon=None, rho=Fraction(1, k * k), delta=delta, iterations=1, sparsity=1)
         assert found.rho == Fraction(1, k * k) <= Fraction(acc.rho_from_epsilon(found.epsilon, delta))
