@@ -7,6 +7,7 @@ mod arrays;
 mod errors;
 mod gradient;
 mod project;
+mod rounds;
 mod select;
 
 use pyo3::prelude::*;
@@ -21,6 +22,8 @@ mod _native {
     use super::gradient::{clipped_sums_csr, clipped_sums_dense};
     #[pymodule_export]
     use super::project::project_l1;
+    #[pymodule_export]
+    use super::rounds::Estimate;
     #[pymodule_export]
     use super::select::{scores_csr, scores_dense, select_arms_csr, select_arms_dense};
     #[pymodule_export]

@@ -8,6 +8,7 @@ pub mod error;
 pub mod gradient;
 pub mod project;
 pub mod real;
+pub mod rounds;
 pub mod rows;
 pub mod select;
 pub mod sigmoid;
