@@ -16,11 +16,7 @@ use crate::noise::{contiguous, peeler};
 
 /// Fills `out` with raw 64-bit words of stream `stream` of `seed`.
 #[pyfunction]
-pub(crate) fn door_words(
-    mut out: PyReadwriteArray1<'_, u64>,
-    seed: u64,
-    stream: u64,
-) -> PyResult<()> {
+pub(crate) fn door_words(mut out: PyReadwriteArray1<'_, u64>, seed: u64, stream: u64) -> PyResult<()> {
     let out = contiguous(out.as_slice_mut()).map_err(Raised::from)?;
     SeededNoise::new(seed, stream).fill(out);
     Ok(())
@@ -45,9 +41,7 @@ pub(crate) fn door_draw(
         let noise = &mut SeededNoise::new(seed, stream);
         match sampler {
             "laplace" => DiscreteLaplace::new("scale", scale)?.fill(out, noise),
-            "laplace exact" => DiscreteLaplace::new("scale", scale)?
-                .always_exact()
-                .fill(out, noise),
+            "laplace exact" => DiscreteLaplace::new("scale", scale)?.always_exact().fill(out, noise),
             "laplace textbook" => out.fill_with(|| textbook::laplace(scale, noise)),
             "gaussian" => {
                 let gaussian = DiscreteGaussian::new("scale", scale)?;
@@ -63,13 +57,7 @@ pub(crate) fn door_draw(
                 out.fill_with(|| i64::from(coin.sample(noise)));
             }
             "bernoulli textbook" => {
-                out.fill_with(|| {
-                    i64::from(textbook::bernoulli_exp(
-                        scale.into(),
-                        denominator.into(),
-                        noise,
-                    ))
-                });
+                out.fill_with(|| i64::from(textbook::bernoulli_exp(scale.into(), denominator.into(), noise)));
             }
             _ => return Err(Error::invalid("no such sampler")),
         }
@@ -100,10 +88,7 @@ pub(crate) fn door_peel(
         let peeler = peeler(mechanism, pick_scale, value_noise, value_scale)?;
         let (mut scratch, mut picked) = (PeelScratch::default(), Vec::new());
         let noise = &mut SeededNoise::new(seed, 0);
-        for (support, values) in supports
-            .chunks_mut(s.max(1))
-            .zip(values.chunks_mut(s.max(1)))
-        {
+        for (support, values) in supports.chunks_mut(s.max(1)).zip(values.chunks_mut(s.max(1))) {
             peeler.peel(v, s, noise, &mut scratch, &mut picked)?;
             for ((index, value), pick) in support.iter_mut().zip(values).zip(&picked) {
                 (*index, *value) = (pick.index as i64, pick.value);

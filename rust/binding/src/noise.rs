@@ -80,18 +80,14 @@ pub(crate) fn peeler(
         "exponential" => Mechanism::Exponential,
         "laplace" => Mechanism::Laplace,
         _ => {
-            return Err(Error::invalid(
-                "mechanism must be 'exponential' or 'laplace'",
-            ));
+            return Err(Error::invalid("mechanism must be 'exponential' or 'laplace'"));
         }
     };
     let value_noise = match value_noise {
         "gaussian" => ValueNoise::Gaussian,
         "laplace" => ValueNoise::Laplace,
         _ => {
-            return Err(Error::invalid(
-                "value_noise must be 'gaussian' or 'laplace'",
-            ));
+            return Err(Error::invalid("value_noise must be 'gaussian' or 'laplace'"));
         }
     };
     Peeler::new(mechanism, pick_scale, value_noise, value_scale)
@@ -118,13 +114,7 @@ pub(crate) fn peel<'py>(
         let peeler = peeler(mechanism, pick_scale, value_noise, value_scale)?;
         let mut picked = Vec::new();
         let scratch = &mut PeelScratch::default();
-        with_noise!(door_seed, |noise| peeler.peel(
-            v,
-            s,
-            noise,
-            scratch,
-            &mut picked
-        )?);
+        with_noise!(door_seed, |noise| peeler.peel(v, s, noise, scratch, &mut picked)?);
         Ok(picked)
     };
     let picked = py.detach(run).map_err(Raised::from)?;

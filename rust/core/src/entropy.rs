@@ -65,9 +65,7 @@ impl SecureRng {
         S: TryRng<Error: Display>,
     {
         let mut key = [0u8; 32];
-        source
-            .try_fill_bytes(&mut key)
-            .map_err(|failure| Error::Entropy(failure.to_string()))?;
+        source.try_fill_bytes(&mut key).map_err(|failure| Error::Entropy(failure.to_string()))?;
         Ok(SecureRng(ChaCha20Rng::from_seed(key)))
     }
 }
@@ -108,10 +106,7 @@ pub mod door {
             key[8..].copy_from_slice(DOMAIN);
             let mut rng = ChaCha20Rng::from_seed(key);
             rng.set_stream(stream);
-            SeededNoise {
-                rng,
-                words_drawn: 0,
-            }
+            SeededNoise { rng, words_drawn: 0 }
         }
 
         /// How many 64-bit words were taken so far: tests compare two samplers on one stream by it.
@@ -146,10 +141,7 @@ pub mod door {
     #[cfg(test)]
     impl ScriptedNoise {
         pub(crate) fn new(words: Vec<u64>) -> Self {
-            ScriptedNoise {
-                words: words.into_iter(),
-                words_drawn: 0,
-            }
+            ScriptedNoise { words: words.into_iter(), words_drawn: 0 }
         }
     }
 
@@ -220,9 +212,7 @@ mod tests {
 
     #[test]
     fn entropy_failure_is_an_error_and_never_a_fallback() {
-        let failure = SecureRng::from_source(&mut NoEntropy)
-            .err()
-            .expect("no entropy, no generator");
+        let failure = SecureRng::from_source(&mut NoEntropy).err().expect("no entropy, no generator");
         assert!(matches!(failure, Error::Entropy(_)));
         assert!(failure.to_string().contains("entropy source failed"));
     }
@@ -230,9 +220,8 @@ mod tests {
     #[test]
     fn every_secure_generator_has_its_own_key() {
         let first = |mut rng: SecureRng| rng.next_u64();
-        let draws: std::collections::HashSet<u64> = (0..1000)
-            .map(|_| first(SecureRng::from_os().expect("entropy")))
-            .collect();
+        let draws: std::collections::HashSet<u64> =
+            (0..1000).map(|_| first(SecureRng::from_os().expect("entropy"))).collect();
         assert_eq!(draws.len(), 1000);
     }
 
@@ -252,15 +241,9 @@ mod tests {
     #[test]
     fn streams_of_the_door_and_of_simulations_are_pinned() {
         // Seeded experiments depend on these: a change here is a value-breaking changelog entry.
-        let firsts = [
-            SeededNoise::new(1, 0).next_u64(),
-            SeededNoise::new(1, 1).next_u64(),
-        ];
+        let firsts = [SeededNoise::new(1, 0).next_u64(), SeededNoise::new(1, 1).next_u64()];
         assert_eq!(firsts, [16896319652922222577, 15990840047989349805]);
-        let firsts = [
-            SimulationRng::new(1, 0).next_u64(),
-            SimulationRng::new(1, 1).next_u64(),
-        ];
+        let firsts = [SimulationRng::new(1, 0).next_u64(), SimulationRng::new(1, 1).next_u64()];
         assert_eq!(firsts, [7424550030962593201, 15715005604373573095]);
     }
 }

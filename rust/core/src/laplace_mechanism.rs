@@ -22,7 +22,7 @@ const SPACING_BITS: i32 = 20;
 const VALUE_LIMIT: f64 = (1u64 << 52) as f64;
 
 /// Released multiples are clamped to this, so that each is a float exactly.
-const RELEASE_LIMIT: i64 = 1 << 53;
+const RELEASE_LIMIT: f64 = (1u64 << 53) as f64;
 
 /// Samples made at a time between the integer sampler and the floats.
 const BLOCK: usize = 256;
@@ -103,7 +103,8 @@ impl LaplaceMechanism {
 
     #[inline]
     fn released(&self, multiple: i64) -> f64 {
-        multiple.clamp(-RELEASE_LIMIT, RELEASE_LIMIT) as f64 * self.spacing
+        // Conversion rounds only beyond the limit, and never back inside it.
+        (multiple as f64).clamp(-RELEASE_LIMIT, RELEASE_LIMIT) * self.spacing
     }
 }
 
@@ -119,16 +120,8 @@ mod tests {
 
     #[test]
     fn spacing_is_a_power_of_two_and_the_noise_is_never_short() {
-        for scale in [
-            1.0,
-            1.5,
-            0.1,
-            1e-200,
-            1e200,
-            power_of_two(-900),
-            power_of_two(900),
-            1.0 + f64::EPSILON,
-        ] {
+        for scale in [1.0, 1.5, 0.1, 1e-200, 1e200, power_of_two(-900), power_of_two(900), 1.0 + f64::EPSILON]
+        {
             let mechanism = LaplaceMechanism::new(scale).expect("valid");
             assert!(
                 mechanism.spacing <= scale * power_of_two(-20)
@@ -146,15 +139,8 @@ mod tests {
     fn rounding_is_half_up_at_every_size_and_clamps() {
         let mechanism = LaplaceMechanism::new(power_of_two(20)).expect("valid");
         assert_eq!(mechanism.spacing(), 1.0);
-        let cases = [
-            (0.5, 1),
-            (1.5, 2),
-            (-0.5, 0),
-            (-1.5, -1),
-            (0.499_999_999_999_999_94, 0),
-            (7.0, 7),
-            (-7.0, -7),
-        ];
+        let cases =
+            [(0.5, 1), (1.5, 2), (-0.5, 0), (-1.5, -1), (0.499_999_999_999_999_94, 0), (7.0, 7), (-7.0, -7)];
         for (value, steps) in cases {
             assert_eq!(mechanism.steps(value), steps, "{value}");
         }
@@ -182,10 +168,7 @@ mod tests {
         let mut noise = SeededNoise::new(1, 1);
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let mut values = [123.25, bad];
-            let failure = mechanism
-                .release(&mut values, &mut noise)
-                .err()
-                .expect("refused");
+            let failure = mechanism.release(&mut values, &mut noise).err().expect("refused");
             assert_eq!(failure.to_string(), "values must be finite");
             assert_eq!(values[0], 123.25);
             assert_eq!(noise.words_drawn(), 0);
@@ -197,9 +180,7 @@ mod tests {
         let mechanism = LaplaceMechanism::new(2.5).expect("valid");
         let (mut noise, mut zeros) = (vec![1.0; 1000], vec![0.0; 1000]);
         mechanism.fill(&mut noise, &mut SeededNoise::new(2, 0));
-        mechanism
-            .release(&mut zeros, &mut SeededNoise::new(2, 0))
-            .expect("finite");
+        mechanism.release(&mut zeros, &mut SeededNoise::new(2, 0)).expect("finite");
         assert_eq!(noise, zeros);
     }
 }

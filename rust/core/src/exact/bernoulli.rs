@@ -20,9 +20,7 @@ impl Decider {
     /// The band that the error bounds ask for.
     pub(crate) const FAST: Decider = Decider { extra_band: 0.0 };
     /// A band that holds everything: integers always decide. For tests.
-    pub(crate) const EXACT: Decider = Decider {
-        extra_band: f64::INFINITY,
-    };
+    pub(crate) const EXACT: Decider = Decider { extra_band: f64::INFINITY };
 
     /// Heads with probability exactly `number()`, when |exponent - (-ln number())| <= `exponent_error` and
     /// `exponent` >= 0.
@@ -38,9 +36,7 @@ impl Decider {
     ) -> bool {
         let head = noise.next_u64() >> 1;
         let distance = negative_exp(exponent) - head as f64 * (1.0 / (1u64 << 63) as f64);
-        if distance.abs()
-            > exponent_error + (NEGATIVE_EXP_ERROR + COMPARISON_ERROR) + self.extra_band
-        {
+        if distance.abs() > exponent_error + (NEGATIVE_EXP_ERROR + COMPARISON_ERROR) + self.extra_band {
             distance > 0.0
         } else {
             LazyUniform::new(head).is_below(&number(), noise)
@@ -65,11 +61,7 @@ impl BernoulliExp {
         if denominator == 0 {
             return Err(Error::invalid("denominator must be at least 1, got 0"));
         }
-        Ok(BernoulliExp {
-            numerator,
-            denominator,
-            decider: Decider::FAST,
-        })
+        Ok(BernoulliExp { numerator, denominator, decider: Decider::FAST })
     }
 
     /// The same coin decided by integers alone. For tests.
@@ -87,12 +79,7 @@ impl BernoulliExp {
         // Two conversions and a division: within 4u of the ratio, relative.
         let exponent = self.numerator as f64 / self.denominator as f64;
         let number = || ScaledExp::new(self.numerator, self.denominator, 0);
-        self.decider.flip(
-            exponent,
-            exponent * (1.0 / (1u64 << 51) as f64),
-            number,
-            noise,
-        )
+        self.decider.flip(exponent, exponent * (1.0 / (1u64 << 51) as f64), number, noise)
     }
 }
 
@@ -119,10 +106,7 @@ mod tests {
         for (numerator, denominator) in RATIOS {
             let fast = BernoulliExp::new(numerator, denominator).expect("valid");
             let exact = fast.always_exact();
-            let (mut left, mut right) = (
-                SeededNoise::new(3, numerator),
-                SeededNoise::new(3, numerator),
-            );
+            let (mut left, mut right) = (SeededNoise::new(3, numerator), SeededNoise::new(3, numerator));
             for _ in 0..3000 {
                 assert_eq!(fast.sample(&mut left), exact.sample(&mut right));
             }

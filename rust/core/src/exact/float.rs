@@ -38,6 +38,22 @@ pub(super) fn negative_log(head: f64) -> f64 {
     (63.0 - exponent) * LN_2 - 2.0 * s * series
 }
 
+/// 1/k! for k = 13 down to 0.
+const EXP_SERIES: [f64; 14] = {
+    let mut coefficients = [1.0; 14];
+    let mut k = 1;
+    while k < 14 {
+        // Factorials up to 13! are exact, so each coefficient is within u of its value.
+        coefficients[13 - k] = 1.0 / factorial(k);
+        k += 1;
+    }
+    coefficients
+};
+
+const fn factorial(k: usize) -> f64 {
+    if k == 0 { 1.0 } else { k as f64 * factorial(k - 1) }
+}
+
 /// Error of [`negative_exp`], absolute, for an exact argument.
 pub(super) const NEGATIVE_EXP_ERROR: f64 = 1.0 / (1u64 << 49) as f64;
 
@@ -45,7 +61,7 @@ pub(super) const NEGATIVE_EXP_ERROR: f64 = 1.0 / (1u64 << 49) as f64;
 ///
 /// With x = n ln 2 + f, |f| < 0.3467: n times the leading part of ln 2 is exact (its last 21 bits are zero and n < 2^11),
 /// the subtraction loses at most u (1 + |f|), the rest of ln 2 under u; so f is within 3u, and the series of degree 13
-/// (tail below 2^-57, Horner below 3u relative) is within 8u of exp(-f) < 1.42. Above x = 700 the result is 0: exp(-700)
+/// (tail below 2^-57, coefficients and Horner's rule below 3u relative) is within 8u of exp(-f) < 1.42. Above x = 700 the result is 0: exp(-700)
 /// is below 2^-1000.
 #[inline]
 pub(super) fn negative_exp(x: f64) -> f64 {
@@ -57,9 +73,9 @@ pub(super) fn negative_exp(x: f64) -> f64 {
     }
     let n = (x * (1.0 / LN_2) + 0.5) as u64;
     let f = (x - n as f64 * LN_2_LEAD) - n as f64 * LN_2_REST;
-    let mut series = 1.0;
-    for k in (1..=13).rev() {
-        series = 1.0 - series * f / f64::from(k);
+    let mut series = 0.0;
+    for coefficient in EXP_SERIES {
+        series = coefficient - series * f;
     }
     series * f64::from_bits((1023 - n) << 52)
 }
@@ -74,18 +90,12 @@ mod tests {
         let mut head = 1u64 << 48;
         while head < 1 << 63 {
             let expected = -(head as f64 / (1u64 << 63) as f64).ln();
-            assert!(
-                (negative_log(head as f64) - expected).abs() < NEGATIVE_LOG_ERROR / 2.0,
-                "{head}"
-            );
+            assert!((negative_log(head as f64) - expected).abs() < NEGATIVE_LOG_ERROR / 2.0, "{head}");
             head += head / 1009 + 1;
         }
         for step in 0..200_000 {
             let x = f64::from(step) * 0.000_37;
-            assert!(
-                (negative_exp(x) - (-x).exp()).abs() < NEGATIVE_EXP_ERROR / 2.0,
-                "{x}"
-            );
+            assert!((negative_exp(x) - (-x).exp()).abs() < NEGATIVE_EXP_ERROR / 2.0, "{x}");
         }
         assert_eq!(negative_exp(701.0), 0.0);
         assert_eq!(negative_exp(f64::INFINITY), 0.0);

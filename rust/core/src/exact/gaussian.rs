@@ -53,8 +53,8 @@ impl DiscreteGaussian {
 
     fn keeps(&self, magnitude: u64, noise: &mut impl NoiseSource) -> bool {
         let (sigma, scale) = (self.sigma, self.sigma + 1);
-        let root = (u128::from(magnitude) * u128::from(scale))
-            .abs_diff(u128::from(sigma) * u128::from(sigma));
+        let root =
+            (u128::from(magnitude) * u128::from(scale)).abs_diff(u128::from(sigma) * u128::from(sigma));
         if root == 0 {
             return true;
         }
@@ -62,12 +62,7 @@ impl DiscreteGaussian {
         let ratio = root as f64 / (sigma as f64 * scale as f64);
         let exponent = 0.5 * ratio * ratio;
         let number = || ScaledExp::of_square(root, [2 * sigma, sigma, scale, scale]);
-        self.decider.flip(
-            exponent,
-            exponent * (1.0 / (1u64 << 49) as f64),
-            number,
-            noise,
-        )
+        self.decider.flip(exponent, exponent * (1.0 / (1u64 << 49) as f64), number, noise)
     }
 }
 
@@ -78,19 +73,9 @@ mod tests {
 
     #[test]
     fn floats_and_integers_give_the_same_samples_from_the_same_bits() {
-        for sigma in [
-            1,
-            2,
-            3,
-            97,
-            1024,
-            65_537,
-            1 << 20,
-            (1 << 28) + 1,
-            1 << 32,
-            (1 << 39) - 7,
-            (1 << 40) - 1,
-        ] {
+        for sigma in
+            [1, 2, 3, 97, 1024, 65_537, 1 << 20, (1 << 28) + 1, 1 << 32, (1 << 39) - 7, (1 << 40) - 1]
+        {
             let fast = DiscreteGaussian::new("sigma", sigma).expect("valid");
             let exact = fast.always_exact();
             let (mut left, mut right) = (SeededNoise::new(8, sigma), SeededNoise::new(8, sigma));
@@ -106,15 +91,11 @@ mod tests {
         for sigma in [1u64 << 20, (1 << 28) + 3, (1 << 40) - 1] {
             let sampler = DiscreteGaussian::new("sigma", sigma).expect("valid");
             let mut noise = SeededNoise::new(9, sigma);
-            let second: f64 = (0..100_000)
-                .map(|_| (sampler.sample(&mut noise) as f64 / sigma as f64).powi(2))
-                .sum::<f64>()
-                / 1e5;
+            let second: f64 =
+                (0..100_000).map(|_| (sampler.sample(&mut noise) as f64 / sigma as f64).powi(2)).sum::<f64>()
+                    / 1e5;
             // The standard deviation of the mean is sqrt(2/1e5).
-            assert!(
-                (second - 1.0).abs() < 5.0 * (2.0f64 / 1e5).sqrt(),
-                "{sigma}: {second}"
-            );
+            assert!((second - 1.0).abs() < 5.0 * (2.0f64 / 1e5).sqrt(), "{sigma}: {second}");
         }
     }
 
@@ -125,10 +106,7 @@ mod tests {
             let sampler = DiscreteGaussian::new("sigma", sigma).expect("valid");
             for magnitude in [u64::MAX >> 1, 1 << 62, 1 << 50] {
                 assert!(!sampler.keeps(magnitude, &mut noise), "{sigma} {magnitude}");
-                assert!(
-                    !sampler.always_exact().keeps(magnitude, &mut noise),
-                    "{sigma} {magnitude}"
-                );
+                assert!(!sampler.always_exact().keeps(magnitude, &mut noise), "{sigma} {magnitude}");
             }
         }
     }

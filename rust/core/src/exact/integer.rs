@@ -30,10 +30,7 @@ mod tests {
         for _ in 0..600_000 {
             counts[below(6, &mut noise) as usize] += 1;
         }
-        let chi_square: f64 = counts
-            .iter()
-            .map(|&count| (f64::from(count) - 1e5).powi(2) / 1e5)
-            .sum();
+        let chi_square: f64 = counts.iter().map(|&count| (f64::from(count) - 1e5).powi(2) / 1e5).sum();
         assert!(chi_square < 40.0, "{counts:?}");
     }
 

@@ -28,8 +28,10 @@ pub struct DiscreteLaplace {
 /// What a word says at once.
 struct Quick {
     value: i64,
-    /// False if the word lies in the band, in the far tail, or is a negative zero.
-    settled: bool,
+    /// False if the word lies in the band or in the far tail: integers must decide.
+    certain: bool,
+    /// A certain zero with a minus: draw again.
+    minus_zero: bool,
 }
 
 impl DiscreteLaplace {
@@ -46,11 +48,7 @@ impl DiscreteLaplace {
         debug_assert!((1..=SCALE_LIMIT).contains(&scale));
         let float_scale = scale as f64;
         // The logarithm's error times t, and u * 11 t for the product: below 78u * t, under t * 2^-46 = 128u * t.
-        DiscreteLaplace {
-            scale,
-            float_scale,
-            band: float_scale * NEGATIVE_LOG_ERROR,
-        }
+        DiscreteLaplace { scale, float_scale, band: float_scale * NEGATIVE_LOG_ERROR }
     }
 
     /// The same sampler decided by integers alone. For tests.
@@ -65,11 +63,7 @@ impl DiscreteLaplace {
     pub fn sample(&self, noise: &mut impl NoiseSource) -> i64 {
         let word = noise.next_u64();
         let quick = self.quick(word);
-        if quick.settled {
-            quick.value
-        } else {
-            self.settle(word, noise)
-        }
+        if quick.certain & !quick.minus_zero { quick.value } else { self.settle(word, noise) }
     }
 
     /// Fills `out` with independent samples.
@@ -84,13 +78,11 @@ impl DiscreteLaplace {
             for (slot, &word) in chunk.iter_mut().zip(words.iter()) {
                 let quick = self.quick(word);
                 *slot = quick.value;
-                all_settled &= quick.settled;
+                all_settled &= quick.certain & !quick.minus_zero;
             }
             if !all_settled {
                 for (slot, &word) in chunk.iter_mut().zip(words.iter()) {
-                    if !self.quick(word).settled {
-                        *slot = self.settle(word, noise);
-                    }
+                    *slot = self.settle(word, noise);
                 }
             }
         }
@@ -108,32 +100,29 @@ impl DiscreteLaplace {
         let distance = level - (rounded - ROUND);
         let nearest = rounded.to_bits().wrapping_sub(ROUND.to_bits()) as i64;
         let magnitude = nearest.wrapping_sub(i64::from(distance < 0.0));
-        let settled = (distance.abs() > self.band)
-            & (head >= SMALLEST_HEAD)
-            & ((magnitude | (1 - negative)) != 0);
         Quick {
             value: (magnitude ^ -negative).wrapping_add(negative),
-            settled,
+            certain: (distance.abs() > self.band) & (head >= SMALLEST_HEAD),
+            minus_zero: (magnitude | (1 - negative)) == 0,
         }
     }
 
-    /// What the quick look left open, exactly.
-    #[cold]
+    /// The sample that starts with `word`, drawing whatever else it needs.
     fn settle(&self, mut word: u64, noise: &mut impl NoiseSource) -> i64 {
         loop {
             let quick = self.quick(word);
-            if quick.settled {
-                return quick.value;
-            }
-            let magnitude = self.magnitude(word >> 1, noise);
-            if word & 1 == 0 {
-                return magnitude;
-            }
-            if magnitude != 0 {
-                return -magnitude;
+            let value = if quick.certain { quick.value } else { self.exactly(word, noise) };
+            if value != 0 || word & 1 == 0 {
+                return value;
             }
             word = noise.next_u64();
         }
+    }
+
+    #[cold]
+    fn exactly(&self, word: u64, noise: &mut impl NoiseSource) -> i64 {
+        let magnitude = self.magnitude(word >> 1, noise);
+        if word & 1 == 0 { magnitude } else { -magnitude }
     }
 
     /// floor(-t ln U) by integers: the float is a place to start walking from, and never decides.
@@ -144,9 +133,8 @@ impl DiscreteLaplace {
         } else {
             uniform.rough_negative_log(noise)
         };
-        let mut at_least = |level: i64| {
-            level == 0 || uniform.is_below(&ScaledExp::new(level as u64, self.scale, 0), noise)
-        };
+        let mut at_least =
+            |level: i64| level == 0 || uniform.is_below(&ScaledExp::new(level as u64, self.scale, 0), noise);
         // A cast saturates, so this starts in 0..=i64::MAX.
         let mut magnitude = (self.float_scale * negative_log).round() as i64;
         while !at_least(magnitude) {
@@ -165,20 +153,8 @@ mod tests {
     use crate::entropy::door::{ScriptedNoise, SeededNoise};
     use crate::exact::textbook;
 
-    const SCALES: [u64; 12] = [
-        1,
-        2,
-        3,
-        7,
-        97,
-        1024,
-        65_537,
-        1 << 20,
-        2_000_003,
-        1 << 30,
-        (1 << 39) - 7,
-        (1 << 40) - 1,
-    ];
+    const SCALES: [u64; 12] =
+        [1, 2, 3, 7, 97, 1024, 65_537, 1 << 20, 2_000_003, 1 << 30, (1 << 39) - 7, (1 << 40) - 1];
 
     #[test]
     fn floats_and_integers_give_the_same_samples_from_the_same_bits() {
@@ -212,8 +188,7 @@ mod tests {
                 assert!(outside < level as i64, "{scale} {level}");
                 // In the cell of the step itself the second word settles it.
                 let split = lower[2];
-                let after =
-                    |word: u64| sampler.sample(&mut ScriptedNoise::new(vec![step << 1, word]));
+                let after = |word: u64| sampler.sample(&mut ScriptedNoise::new(vec![step << 1, word]));
                 assert_eq!(
                     (after(split - 1), after(split + 1)),
                     (level as i64, level as i64 - 1),
@@ -232,10 +207,7 @@ mod tests {
             words.extend([1 << 63, 12345, 6789]);
             let magnitude = sampler.sample(&mut ScriptedNoise::new(words)) as f64;
             let expected = 1000.0 * (64.0 * zeros as f64) * std::f64::consts::LN_2;
-            assert!(
-                (magnitude - expected).abs() <= 1.0,
-                "{zeros}: {magnitude} for {expected}"
-            );
+            assert!((magnitude - expected).abs() <= 1.0, "{zeros}: {magnitude} for {expected}");
         }
     }
 
@@ -256,27 +228,19 @@ mod tests {
             let sampler = DiscreteLaplace::new("scale", scale).expect("valid");
             let (mut left, mut right) = (SeededNoise::new(6, scale), SeededNoise::new(7, scale));
             let mean_magnitude = |draw: &mut dyn FnMut() -> i64| {
-                (0..100_000)
-                    .map(|_| draw().unsigned_abs() as f64)
-                    .sum::<f64>()
-                    / 1e5
+                (0..100_000).map(|_| draw().unsigned_abs() as f64).sum::<f64>() / 1e5
             };
             let fast = mean_magnitude(&mut || sampler.sample(&mut left));
             let slow = mean_magnitude(&mut || textbook::laplace(scale, &mut right));
             // Five standard deviations of the difference.
-            assert!(
-                (fast - slow).abs() < 5.0 * 1.5 * scale as f64 / 1e5f64.sqrt(),
-                "{scale}: {fast} {slow}"
-            );
+            assert!((fast - slow).abs() < 5.0 * 1.5 * scale as f64 / 1e5f64.sqrt(), "{scale}: {fast} {slow}");
         }
     }
 
     #[test]
     fn scales_outside_the_range_are_refused_by_name() {
         for scale in [0, 1 << 40, u64::MAX] {
-            let failure = DiscreteLaplace::new("pick_scale", scale)
-                .err()
-                .expect("refused");
+            let failure = DiscreteLaplace::new("pick_scale", scale).err().expect("refused");
             assert_eq!(
                 failure.to_string(),
                 format!("pick_scale must be an integer from 1 to 1099511627775, got {scale}")

@@ -34,9 +34,6 @@ pub(crate) fn checked_scale(name: &str, scale: u64) -> Result<u64> {
     if (1..SCALE_LIMIT).contains(&scale) {
         Ok(scale)
     } else {
-        Err(Error::invalid(format!(
-            "{name} must be an integer from 1 to {}, got {scale}",
-            SCALE_LIMIT - 1
-        )))
+        Err(Error::invalid(format!("{name} must be an integer from 1 to {}, got {scale}", SCALE_LIMIT - 1)))
     }
 }

@@ -41,20 +41,12 @@ pub(crate) struct ScaledExp {
 impl ScaledExp {
     /// exp(-numerator/divisor) * 2^shift.
     pub(crate) fn new(numerator: u64, divisor: u64, shift: u64) -> Self {
-        ScaledExp {
-            numerator: [numerator, 0, 0, 0],
-            divisors: [divisor, 1, 1, 1],
-            shift,
-        }
+        ScaledExp { numerator: [numerator, 0, 0, 0], divisors: [divisor, 1, 1, 1], shift }
     }
 
     /// exp(-(root^2) / (product of divisors)).
     pub(crate) fn of_square(root: u128, divisors: [u64; 4]) -> Self {
-        ScaledExp {
-            numerator: wide::square(root),
-            divisors,
-            shift: 0,
-        }
+        ScaledExp { numerator: wide::square(root), divisors, shift: 0 }
     }
 
     /// Bounds on 2^63 times the number, in units of 2^(-64 `limbs`): `limbs + 1` limbs, least significant first.
@@ -84,9 +76,8 @@ impl ScaledExp {
         x.truncate(fine + 1);
 
         let times_inverse_ln_2 = |limb: u64| u128::from(limb) * u128::from(INVERSE_LN_2);
-        let halvings = (times_inverse_ln_2(x[fine]) >> 63) as u64
-            + (times_inverse_ln_2(x[fine - 1]) >> 127) as u64
-            + 3;
+        let halvings =
+            (times_inverse_ln_2(x[fine]) >> 63) as u64 + (times_inverse_ln_2(x[fine - 1]) >> 127) as u64 + 3;
         let mut r = ln_2(fine);
         r.push(0);
         wide::scale(&mut r, halvings);
@@ -179,22 +170,10 @@ mod tests {
             assert_eq!(wide::compare(&lower, &upper), Ordering::Less);
             // 2^63 * number has its point below the top limb; 2^191 * number floored is its top three limbs.
             let top = |value: &[u64]| [value[limbs - 2], value[limbs - 1], value[limbs]];
-            assert_ne!(
-                wide::compare(&top(&lower), &times_2_to_191),
-                Ordering::Greater,
-                "{limbs}"
-            );
-            assert_ne!(
-                wide::compare(&top(&upper), &times_2_to_191),
-                Ordering::Less,
-                "{limbs}"
-            );
+            assert_ne!(wide::compare(&top(&lower), &times_2_to_191), Ordering::Greater, "{limbs}");
+            assert_ne!(wide::compare(&top(&upper), &times_2_to_191), Ordering::Less, "{limbs}");
             if limbs > 3 {
-                assert_eq!(
-                    top(&lower),
-                    times_2_to_191,
-                    "tight enough to agree in 191 bits"
-                );
+                assert_eq!(top(&lower), times_2_to_191, "tight enough to agree in 191 bits");
             }
         }
     }
@@ -203,36 +182,20 @@ mod tests {
     fn bounds_enclose_values_computed_elsewhere_to_200_digits() {
         check(
             &ScaledExp::new(1, 1, 0),
-            [
-                0xed4c_02d5_5ab6_3b99,
-                0x5d6f_63c1_482a_7c86,
-                0x2f16_ac6c_59de_6f8d,
-            ],
+            [0xed4c_02d5_5ab6_3b99, 0x5d6f_63c1_482a_7c86, 0x2f16_ac6c_59de_6f8d],
         );
         check(
             &ScaledExp::new(1, 3, 0),
-            [
-                0xd435_0ff5_cb07_3109,
-                0xe2cc_264e_2875_f264,
-                0x5bb7_4c48_bcba_9344,
-            ],
+            [0xd435_0ff5_cb07_3109, 0xe2cc_264e_2875_f264, 0x5bb7_4c48_bcba_9344],
         );
         check(
             &ScaledExp::new(40, 1, 57),
-            [
-                0x8e5f_9e40_10a9_5cd5,
-                0x5285_20d6_f4fa_1115,
-                0x4e5e_4926_6c68_90a5,
-            ],
+            [0x8e5f_9e40_10a9_5cd5, 0x5285_20d6_f4fa_1115, 0x4e5e_4926_6c68_90a5],
         );
         // The same number three ways: as a square over four divisors, scaled, plain.
         check(
             &ScaledExp::of_square(1 << 80, [1 << 40, 1 << 40, 1 << 40, 3 << 40]),
-            [
-                0xd435_0ff5_cb07_3109,
-                0xe2cc_264e_2875_f264,
-                0x5bb7_4c48_bcba_9344,
-            ],
+            [0xd435_0ff5_cb07_3109, 0xe2cc_264e_2875_f264, 0x5bb7_4c48_bcba_9344],
         );
     }
 

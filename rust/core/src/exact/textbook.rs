@@ -30,11 +30,7 @@ pub fn bernoulli_exp(numerator: u128, denominator: u128, noise: &mut impl NoiseS
     bernoulli_exp_fraction(numerator % denominator, denominator, noise)
 }
 
-fn bernoulli_exp_fraction(
-    numerator: u128,
-    denominator: u128,
-    noise: &mut impl NoiseSource,
-) -> bool {
+fn bernoulli_exp_fraction(numerator: u128, denominator: u128, noise: &mut impl NoiseSource) -> bool {
     let mut k = 1;
     while bernoulli(numerator, denominator * k, noise) {
         k += 1;

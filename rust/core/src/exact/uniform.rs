@@ -16,10 +16,7 @@ impl LazyUniform {
     /// Starts from the first 63 bits.
     pub(super) fn new(head: u64) -> Self {
         debug_assert!(head < 1 << 63);
-        LazyUniform {
-            head,
-            tail: Vec::new(),
-        }
+        LazyUniform { head, tail: Vec::new() }
     }
 
     fn reveal(&mut self, noise: &mut impl NoiseSource) {
@@ -53,11 +50,7 @@ impl LazyUniform {
     /// The numbers that agree with the known bits, times 2^63, with `limbs` limbs after the point.
     fn cell(&self, limbs: usize) -> (Vec<u64>, Vec<u64>) {
         let mut start = vec![0; limbs + 1];
-        for (limb, &word) in start
-            .iter_mut()
-            .rev()
-            .zip(std::iter::once(&self.head).chain(&self.tail))
-        {
+        for (limb, &word) in start.iter_mut().rev().zip(std::iter::once(&self.head).chain(&self.tail)) {
             *limb = word;
         }
         let mut end = start.clone();
@@ -99,22 +92,10 @@ mod tests {
     fn words_are_revealed_only_inside_the_cell_of_the_bound() {
         assert_eq!(is_below_inverse_e(INVERSE_E.0 - 1, vec![]), (true, 0));
         assert_eq!(is_below_inverse_e(INVERSE_E.0 + 1, vec![]), (false, 0));
-        assert_eq!(
-            is_below_inverse_e(INVERSE_E.0, vec![INVERSE_E.1 - 1]),
-            (true, 1)
-        );
-        assert_eq!(
-            is_below_inverse_e(INVERSE_E.0, vec![INVERSE_E.1 + 1]),
-            (false, 1)
-        );
-        assert_eq!(
-            is_below_inverse_e(INVERSE_E.0, vec![INVERSE_E.1, 0]),
-            (true, 2)
-        );
-        assert_eq!(
-            is_below_inverse_e(INVERSE_E.0, vec![INVERSE_E.1, u64::MAX]),
-            (false, 2)
-        );
+        assert_eq!(is_below_inverse_e(INVERSE_E.0, vec![INVERSE_E.1 - 1]), (true, 1));
+        assert_eq!(is_below_inverse_e(INVERSE_E.0, vec![INVERSE_E.1 + 1]), (false, 1));
+        assert_eq!(is_below_inverse_e(INVERSE_E.0, vec![INVERSE_E.1, 0]), (true, 2));
+        assert_eq!(is_below_inverse_e(INVERSE_E.0, vec![INVERSE_E.1, u64::MAX]), (false, 2));
     }
 
     #[test]

@@ -76,10 +76,7 @@ pub(super) fn shift(value: &mut Vec<u64>, bits: i64) {
         value.fill(0);
         return;
     }
-    let (limbs, rest) = (
-        (bits.unsigned_abs() / 64) as usize,
-        (bits.unsigned_abs() % 64) as u32,
-    );
+    let (limbs, rest) = ((bits.unsigned_abs() / 64) as usize, (bits.unsigned_abs() % 64) as u32);
     let part = |limb: Option<&u64>| limb.copied().unwrap_or(0);
     let shifted = |index: usize| {
         if bits >= 0 {

@@ -26,14 +26,8 @@ pub(super) struct Buckets {
 
 /// A proposal: who, or which of the unlisted.
 pub(super) enum Proposed {
-    Member {
-        index: u32,
-        level: usize,
-        position: usize,
-    },
-    Unlisted {
-        rank: usize,
-    },
+    Member { index: u32, level: usize, position: usize },
+    Unlisted { rank: usize },
 }
 
 impl Buckets {
@@ -55,10 +49,7 @@ impl Buckets {
 
     /// How many coordinates were added at `level` or below.
     pub(super) fn up_to(&self, level: usize) -> usize {
-        self.counts[..=level]
-            .iter()
-            .map(|&count| count as usize)
-            .sum()
+        self.counts[..=level].iter().map(|&count| count as usize).sum()
     }
 
     /// Groups what was added; `unlisted` others share the last level.
@@ -107,36 +98,19 @@ impl Buckets {
             level += 1;
         }
         let rank = (point >> (self.last_level - level)) as usize;
-        let listed = self.counts[level]
-            - if level == self.last_level {
-                self.unlisted
-            } else {
-                0
-            };
+        let listed = self.counts[level] - if level == self.last_level { self.unlisted } else { 0 };
         if rank >= listed as usize {
-            return Proposed::Unlisted {
-                rank: rank - listed as usize,
-            };
+            return Proposed::Unlisted { rank: rank - listed as usize };
         }
         let position = self.starts[level] as usize + rank;
-        Proposed::Member {
-            index: self.members[position],
-            level,
-            position,
-        }
+        Proposed::Member { index: self.members[position], level, position }
     }
 
     /// Takes a proposed member out.
     pub(super) fn remove(&mut self, level: usize, position: usize) {
         self.total_weight -= 1 << (self.last_level - level);
         self.counts[level] -= 1;
-        let listed = self.counts[level]
-            - if level == self.last_level {
-                self.unlisted
-            } else {
-                0
-            };
-        self.members
-            .swap(position, (self.starts[level] + listed) as usize);
+        let listed = self.counts[level] - if level == self.last_level { self.unlisted } else { 0 };
+        self.members.swap(position, (self.starts[level] + listed) as usize);
     }
 }

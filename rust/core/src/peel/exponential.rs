@@ -40,12 +40,7 @@ impl ExponentialMechanism {
         let scale = checked_scale("pick_scale", pick_scale)?;
         let bits = scale.ilog2();
         let level_factor = ((u128::from(INVERSE_LN_2) << bits) / u128::from(scale)) as u64;
-        Ok(ExponentialMechanism {
-            scale,
-            level_factor,
-            level_shift: 63 + bits,
-            decider: Decider::FAST,
-        })
+        Ok(ExponentialMechanism { scale, level_factor, level_shift: 63 + bits, decider: Decider::FAST })
     }
 
     pub(super) fn always_exact(mut self) -> Self {
@@ -124,10 +119,7 @@ struct Contest<'a> {
 impl Contest<'_> {
     #[inline(always)]
     fn level_of(&self, index: u32) -> usize {
-        self.mechanism.level(
-            self.base - self.v[index as usize].unsigned_abs(),
-            self.last_level,
-        )
+        self.mechanism.level(self.base - self.v[index as usize].unsigned_abs(), self.last_level)
     }
 
     fn set_up(&mut self, count: usize) {
@@ -150,24 +142,12 @@ impl Contest<'_> {
 
     /// Splits the coordinates into the `count` largest, sorted, and the rest.
     fn split(&mut self, count: usize) {
-        let ExponentialScratch {
-            magnitudes,
-            top,
-            rest,
-            taken,
-            ..
-        } = &mut *self.scratch;
+        let ExponentialScratch { magnitudes, top, rest, taken, .. } = &mut *self.scratch;
         taken.resize(self.v.len(), false);
         magnitudes.clear();
         magnitudes.extend(self.v.iter().map(|x| x.unsigned_abs()));
-        let last_of_top = *magnitudes
-            .select_nth_unstable_by(count - 1, |left, right| right.cmp(left))
-            .1;
-        let above = self
-            .v
-            .iter()
-            .filter(|x| x.unsigned_abs() > last_of_top)
-            .count();
+        let last_of_top = *magnitudes.select_nth_unstable_by(count - 1, |left, right| right.cmp(left)).1;
+        let above = self.v.iter().filter(|x| x.unsigned_abs() > last_of_top).count();
         let mut ties_to_take = count - above;
         for (index, x) in self.v.iter().enumerate() {
             let in_top = match x.unsigned_abs().cmp(&last_of_top) {
@@ -178,11 +158,7 @@ impl Contest<'_> {
                 }
                 _ => false,
             };
-            if in_top {
-                top.push(index as u32)
-            } else {
-                rest.push(index as u32)
-            }
+            if in_top { top.push(index as u32) } else { rest.push(index as u32) }
         }
         top.sort_unstable_by_key(|&index| std::cmp::Reverse(self.v[index as usize].unsigned_abs()));
     }
@@ -228,11 +204,7 @@ impl Contest<'_> {
         }
         loop {
             let index = match self.scratch.buckets.propose(noise) {
-                Proposed::Member {
-                    index,
-                    level,
-                    position,
-                } => {
+                Proposed::Member { index, level, position } => {
                     if !self.keeps(index, level, noise) {
                         continue;
                     }
@@ -242,9 +214,7 @@ impl Contest<'_> {
                 Proposed::Unlisted { rank } => {
                     let index = self.unlisted(rank);
                     // Those already taken stay in the list and are refused, which leaves the others' chances in proportion.
-                    if self.scratch.taken[index as usize]
-                        || !self.keeps(index, self.last_level, noise)
-                    {
+                    if self.scratch.taken[index as usize] || !self.keeps(index, self.last_level, noise) {
                         continue;
                     }
                     index
@@ -259,17 +229,11 @@ impl Contest<'_> {
 
     fn unlisted(&self, rank: usize) -> u32 {
         let top = &self.scratch.top[self.reached..];
-        top.get(rank)
-            .copied()
-            .unwrap_or_else(|| self.scratch.rest[rank - top.len()])
+        top.get(rank).copied().unwrap_or_else(|| self.scratch.rest[rank - top.len()])
     }
 
     #[inline]
     fn keeps(&self, index: u32, level: usize, noise: &mut impl NoiseSource) -> bool {
-        self.mechanism.keeps(
-            self.base - self.v[index as usize].unsigned_abs(),
-            level,
-            noise,
-        )
+        self.mechanism.keeps(self.base - self.v[index as usize].unsigned_abs(), level, noise)
     }
 }

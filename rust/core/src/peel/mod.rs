@@ -86,9 +86,7 @@ impl Peeler {
     ) -> Result<Self> {
         Ok(Peeler {
             picks: match mechanism {
-                Mechanism::Exponential => {
-                    PickSampler::Exponential(ExponentialMechanism::new(pick_scale)?)
-                }
+                Mechanism::Exponential => PickSampler::Exponential(ExponentialMechanism::new(pick_scale)?),
                 Mechanism::Laplace => PickSampler::Laplace(NoisyMax::new(pick_scale)?),
             },
             values: match value_noise {
@@ -143,33 +141,17 @@ impl Peeler {
         }
         let largest = v.iter().map(|x| x.unsigned_abs()).max().unwrap_or(0);
         if largest >= MAGNITUDE_LIMIT {
-            return Err(Error::invalid(
-                "v must lie strictly between -2**62 and 2**62",
-            ));
+            return Err(Error::invalid("v must lie strictly between -2**62 and 2**62"));
         }
         if count == 0 {
             return Ok(());
         }
-        let mut keep = |index: usize| {
-            picked.push(Pick {
-                index,
-                value: v[index],
-            })
-        };
+        let mut keep = |index: usize| picked.push(Pick { index, value: v[index] });
         match &self.picks {
             PickSampler::Exponential(picks) => {
-                picks.pick(
-                    v,
-                    largest,
-                    count,
-                    noise,
-                    &mut scratch.exponential,
-                    &mut keep,
-                );
+                picks.pick(v, largest, count, noise, &mut scratch.exponential, &mut keep);
             }
-            PickSampler::Laplace(picks) => {
-                picks.pick(v, count, noise, &mut scratch.noisy_max, &mut keep)
-            }
+            PickSampler::Laplace(picks) => picks.pick(v, count, noise, &mut scratch.noisy_max, &mut keep),
         }
         for pick in picked.iter_mut() {
             let draw = match &self.values {

@@ -29,9 +29,7 @@ pub(super) struct NoisyMaxScratch {
 
 impl NoisyMax {
     pub(super) fn new(pick_scale: u64) -> Result<Self> {
-        Ok(NoisyMax {
-            noise: DiscreteLaplace::new("pick_scale", pick_scale)?,
-        })
+        Ok(NoisyMax { noise: DiscreteLaplace::new("pick_scale", pick_scale)? })
     }
 
     pub(super) fn always_exact(mut self) -> Self {
@@ -50,19 +48,14 @@ impl NoisyMax {
     ) {
         let remaining = &mut scratch.remaining;
         remaining.clear();
-        remaining.extend(
-            v.iter()
-                .zip(0u32..)
-                .map(|(x, index)| (x.unsigned_abs(), index)),
-        );
+        remaining.extend(v.iter().zip(0u32..).map(|(x, index)| (x.unsigned_abs(), index)));
         let mut draws = [0i64; BLOCK];
         for _ in 0..count {
             let mut best = (i64::MIN, 0);
             for (block, chunk) in remaining.chunks(BLOCK).enumerate() {
                 let draws = &mut draws[..chunk.len()];
                 self.noise.fill(draws, source);
-                for (offset, (&(magnitude, _), &draw)) in chunk.iter().zip(draws.iter()).enumerate()
-                {
+                for (offset, (&(magnitude, _), &draw)) in chunk.iter().zip(draws.iter()).enumerate() {
                     // |v| < 2^62 and noise saturates only when it would win or lose anyway.
                     let sum = (magnitude as i64).saturating_add(draw);
                     if sum > best.0 {
