@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "FitSettings",
     "VERSION",
+    "FitSettings",
     "clipped_sums_csr",
     "clipped_sums_dense",
     "door_draw",
@@ -26,15 +26,11 @@ __all__ = [
     "simd_levels",
 ]
 
-
 VERSION: Final[str]
 
-<<<<<<< HEAD
 def simd_levels() -> list[str]: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
-def project_l1(
-    v: NDArray[np.float64], radius: float, simd: str | None = None
-) -> NDArray[np.float64]: ...
+def project_l1(v: NDArray[np.float64], radius: float, simd: str | None = None) -> NDArray[np.float64]: ...
 def clipped_sums_dense(
     x: NDArray[Any],
     y: NDArray[np.float64],
@@ -85,7 +81,6 @@ def select_arms_csr(
     theta: NDArray[np.float64],
     words: NDArray[np.uint64],
 ) -> NDArray[np.int64]: ...
-=======
 def laplace_fill(out: NDArray[np.float64], scale: float, *, door_seed: int | None = None) -> float: ...
 def laplace_release(values: NDArray[np.float64], scale: float, *, door_seed: int | None = None) -> float: ...
 def peel(
@@ -114,7 +109,6 @@ def door_peel(
     supports: NDArray[np.int64],
     values: NDArray[np.int64],
 ) -> None: ...
->>>>>>> randomness
 
 class FitSettings:
     def __new__(

@@ -5,6 +5,7 @@ can do clearly better with more care, a second twin (`*_blocked`, `project_l1_mi
 """
 
 from fliphat.reference._gradient import clipped_gradient, clipped_gradient_blocked
+from fliphat.reference._niht import iterative_hard_thresholding, niht
 from fliphat.reference._project import project_l1, project_l1_michelot
 from fliphat.reference._select import score, select_arms
 from fliphat.reference._sigmoid import sigmoid
@@ -12,6 +13,8 @@ from fliphat.reference._sigmoid import sigmoid
 __all__ = [
     "clipped_gradient",
     "clipped_gradient_blocked",
+    "iterative_hard_thresholding",
+    "niht",
     "project_l1",
     "project_l1_michelot",
     "score",
