@@ -1,4 +1,4 @@
-from typing import Any, Final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,7 @@ def door_peel(
     values: NDArray[np.int64],
 ) -> None: ...
 
+@final
 class FitSettings:
     def __new__(
         cls,
