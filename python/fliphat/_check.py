@@ -21,8 +21,18 @@ def positive(name: str, value: object) -> float:
     return number
 
 
+def within(name: str, value: object, low: float, high: float) -> float:
+    """Return ``value`` as a float in ``low..high``, both ends allowed."""
+    number = real(name, value)
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}")
+    return number
+
+
 def real(name: str, value: object) -> float:
     """Return ``value`` as a float; booleans and strings are not numbers here."""
+    if type(value) is float:
+        return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {type(value).__name__}")
     try:

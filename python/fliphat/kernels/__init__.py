@@ -1,1 +1,21 @@
-"""Fast kernels with documented arguments."""
+"""Fast kernels, documented and validated; each has a NumPy twin of the same name in `fliphat.reference`.
+
+Kernels release the interpreter while they work, and give the same bits for any number of threads, any
+instruction set and any order of rows.
+"""
+
+from fliphat.kernels._gradient import clipped_gradient
+from fliphat.kernels._laplace import laplace, laplace_mechanism
+from fliphat.kernels._peel import peel
+from fliphat.kernels._project import project_l1
+from fliphat.kernels._select import score, select_arms
+
+__all__ = [
+    "clipped_gradient",
+    "laplace",
+    "laplace_mechanism",
+    "peel",
+    "project_l1",
+    "score",
+    "select_arms",
+]

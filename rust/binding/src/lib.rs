@@ -1,18 +1,49 @@
 //! `fliphat._native`: converts arguments and errors, and calls the core with the interpreter released.
+//!
+//! Nothing is decided here. Arguments arrive checked by `fliphat.kernels`; the core checks again whatever
+//! memory safety or privacy rests on.
 
+mod arrays;
 mod door;
 mod errors;
+mod gradient;
 mod noise;
+mod project;
+mod select;
 
 use pyo3::prelude::*;
 
+/// The kernels themselves, without checks of arguments: use `fliphat.kernels`.
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::door::{door_draw, door_peel, door_words};
+    use super::door::{door_draw, door_peel, door_words};
     #[pymodule_export]
-    use crate::noise::{laplace_fill, laplace_release, peel};
+    use super::noise::{laplace_fill, laplace_release, peel};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use super::gradient::{clipped_sums_csr, clipped_sums_dense};
+    #[pymodule_export]
+    use super::project::project_l1;
+    #[pymodule_export]
+    use super::select::{scores_csr, scores_dense, select_arms_csr, select_arms_dense};
+    #[pymodule_export]
+    use super::{read_all, simd_levels};
+}
+
+/// Names of the instruction sets this processor offers the kernels, narrowest first.
+#[pyfunction]
+fn simd_levels() -> Vec<&'static str> {
+    fliphat_core::simd::Level::available().into_iter().map(|level| level.name()).collect()
+}
+
+/// Read an array once on some threads and fold its words: the bandwidth probe of the benchmarks.
+#[pyfunction]
+fn read_all(py: Python<'_>, words: numpy::PyReadonlyArray1<'_, u64>, threads: usize) -> PyResult<u64> {
+    let words = words.as_slice()?;
+    let level = fliphat_core::simd::Level::best();
+    Ok(py.detach(|| fliphat_core::bandwidth::read_all(words, threads.clamp(1, 256), level)))
 }

@@ -168,7 +168,7 @@ mod tests {
         let mut noise = SeededNoise::new(1, 1);
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let mut values = [123.25, bad];
-            let failure = mechanism.release(&mut values, &mut noise).err().expect("refused");
+            let failure = mechanism.release(&mut values, &mut noise).expect_err("refused");
             assert_eq!(failure.to_string(), "values must be finite");
             assert_eq!(values[0], 123.25);
             assert_eq!(noise.words_drawn(), 0);

@@ -1,8 +1,18 @@
 //! Kernels of fliphat: what private rows meet before noise is added, and the noise.
+//!
+//! Data flows one way: rows -> integers ([`gradient`]) -> sums -> noise -> estimate -> arms ([`select`]).
 #![deny(unsafe_code)]
 
+pub mod bandwidth;
 pub mod entropy;
 pub mod error;
 pub mod exact;
+pub mod gradient;
 pub mod laplace_mechanism;
 pub mod peel;
+pub mod project;
+pub mod real;
+pub mod rows;
+pub mod select;
+pub mod sigmoid;
+pub mod simd;

@@ -6,6 +6,7 @@ use super::uniform::LazyUniform;
 use super::{SCALE_LIMIT, checked_scale};
 use crate::entropy::NoiseSource;
 use crate::error::Result;
+use crate::simd::{Level, Vectorised};
 
 /// Words drawn at a time by [`DiscreteLaplace::fill`]: two refills of ChaCha20, and few enough to stay in registers' reach.
 const BLOCK: usize = 64;
@@ -71,15 +72,11 @@ impl DiscreteLaplace {
     /// Draws a word for each sample of a block first, then what unsettled ones need, in order.
     pub fn fill(&self, out: &mut [i64], noise: &mut impl NoiseSource) {
         let mut words = [0u64; BLOCK];
+        let level = Level::best();
         for chunk in out.chunks_mut(BLOCK) {
             let words = &mut words[..chunk.len()];
             noise.fill(words);
-            let mut all_settled = true;
-            for (slot, &word) in chunk.iter_mut().zip(words.iter()) {
-                let quick = self.quick(word);
-                *slot = quick.value;
-                all_settled &= quick.certain & !quick.minus_zero;
-            }
+            let all_settled = level.run(QuickBlock { sampler: self, words, out: chunk });
             if !all_settled {
                 for (slot, &word) in chunk.iter_mut().zip(words.iter()) {
                     *slot = self.settle(word, noise);
@@ -147,6 +144,29 @@ impl DiscreteLaplace {
     }
 }
 
+/// The quick look at a block, compiled for the widest registers there are.
+struct QuickBlock<'a> {
+    sampler: &'a DiscreteLaplace,
+    words: &'a [u64],
+    out: &'a mut [i64],
+}
+
+impl Vectorised for QuickBlock<'_> {
+    /// Whether every word was settled.
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let mut all_settled = true;
+        for (slot, &word) in self.out.iter_mut().zip(self.words) {
+            let quick = self.sampler.quick(word);
+            *slot = quick.value;
+            all_settled &= quick.certain & !quick.minus_zero;
+        }
+        all_settled
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,6 +228,30 @@ mod tests {
             let magnitude = sampler.sample(&mut ScriptedNoise::new(words)) as f64;
             let expected = 1000.0 * (64.0 * zeros as f64) * std::f64::consts::LN_2;
             assert!((magnitude - expected).abs() <= 1.0, "{zeros}: {magnitude} for {expected}");
+        }
+    }
+
+    #[test]
+    fn beyond_twenty_scales_the_tail_is_still_exponential() {
+        // Given that U has 28 leading zeros, |Z| > 20 t has probability exp(-20) 2^28 = 0.553, and 30 t one of 2.5e-5.
+        const SCALE: u64 = 1_000_003;
+        let sampler = DiscreteLaplace::new("scale", SCALE).expect("valid");
+        let mut source = SeededNoise::new(12, 0);
+        let mut draw = || {
+            let words = vec![source.next_u64() >> 28, source.next_u64(), source.next_u64()];
+            sampler.sample(&mut ScriptedNoise::new(words)).unsigned_abs()
+        };
+        let draws: Vec<u64> = (0..200_000).map(|_| draw()).collect();
+        let z_score = |magnitudes: &mut dyn Iterator<Item = u64>, scales: u64| {
+            let chance = (28.0 * std::f64::consts::LN_2 - scales as f64).exp();
+            let count = magnitudes.filter(|&magnitude| magnitude > scales * SCALE).count() as f64;
+            (count - 2e5 * chance) / (2e5 * chance * (1.0 - chance)).sqrt()
+        };
+        for scales in [20, 21, 23, 25, 27] {
+            assert!(z_score(&mut draws.iter().copied(), scales).abs() < 5.0, "{scales}");
+            // Control: the same draws with the tail cut off just there.
+            let cut = draws.iter().map(|&magnitude| magnitude.min(scales * SCALE));
+            assert!(z_score(&mut { cut }, scales) < -5.0, "{scales}");
         }
     }
 

@@ -121,7 +121,7 @@ fn bad_input_is_refused_without_a_value_and_nothing_is_released() {
     let mut refused = |v: &[i64], count| {
         let failure = peeler.peel(v, count, &mut noise, &mut PeelScratch::default(), &mut picked);
         assert!(picked.is_empty());
-        failure.err().expect("refused").to_string()
+        failure.expect_err("refused").to_string()
     };
     assert_eq!(refused(&[1, 2], 3), "s must be an integer from 0 to the length of v (2), got 3");
     for outlier in [1 << 62, -(1 << 62), i64::MIN, i64::MAX] {

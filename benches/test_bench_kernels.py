@@ -1,0 +1,20 @@
+"""Each kernel beside its twins, in one group: `pytest benches --benchmark-enable`."""
+
+import pytest
+
+from fliphat._speed import races
+
+
+@pytest.fixture(scope="module", params=list(races()), ids=lambda make: None)
+def race(request):
+    return request.param()
+
+
+@pytest.mark.parametrize("who", ["kernel", "two threads", "plain NumPy", "best NumPy", "read bandwidth"])
+def test_race(benchmark, race, who):
+    contestants = race.contestants()
+    if who not in contestants:
+        pytest.skip(f"no {who!r} in this race")
+    benchmark.group = f"{race.name}, {race.size}"
+    benchmark.name = who
+    benchmark.pedantic(contestants[who], rounds=10, warmup_rounds=1)

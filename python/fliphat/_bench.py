@@ -1,0 +1,65 @@
+"""`fliphat bench`: the table of ratios."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+
+import numpy as np
+
+from fliphat import __version__, _native
+from fliphat._speed import Race, best_times, races
+
+_HEADER = ("kernel", "size", "time", "x plain", "x plain, 2 thr", "x best NumPy", "of read bandwidth")
+
+
+def run(repeats: int, *, as_json: bool) -> int:
+    """Run every race and print what came out."""
+    results = []
+    all_races = list(races())
+    for number, make in enumerate(all_races, 1):
+        race = make()
+        if sys.stderr.isatty():
+            print(f"\r[{number}/{len(all_races)}] {race.name} {race.size}\033[K", end="", file=sys.stderr)
+        results.append((race, best_times(race, repeats)))
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    if as_json:
+        rows = [{"kernel": race.name, "size": race.size, "seconds": times} for race, times in results]
+        print(json.dumps({"machine": _machine(), "races": rows}, indent=2))
+        return 0
+    table = [_HEADER, *(_row(race, times) for race, times in results)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(_HEADER))]
+    table.insert(1, tuple("-" * width for width in widths))
+    for row in table:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("| " + " | ".join(cells) + " |")
+    print(f"\n{_machine()}; best of {repeats}, one thread unless said otherwise")
+    return 0
+
+
+def _row(race: Race, times: dict[str, float]) -> tuple[str, ...]:
+    def ratio(slow: str, fast: str) -> str:
+        return f"{times[slow] / times[fast]:.1f}" if slow in times and fast in times else ""
+
+    bandwidth = ""
+    if "read bandwidth" in times:
+        bandwidth = f"{100 * times['read bandwidth'] / times['two threads']:.0f} %, 2 thr"
+    return (
+        race.name,
+        race.size,
+        f"{times['kernel'] * 1e3:.3g} ms",
+        ratio("plain NumPy", "kernel"),
+        ratio("plain NumPy", "two threads"),
+        ratio("best NumPy", "kernel"),
+        bandwidth,
+    )
+
+
+def _machine() -> str:
+    return (
+        f"fliphat {__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
+        f"{platform.machine()} with {_native.simd_levels()[-1]}, {os.cpu_count()} cores"
+    )

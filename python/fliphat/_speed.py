@@ -1,0 +1,149 @@
+"""The races of `fliphat bench` and of `benches/`: each kernel beside its NumPy twins, on the same data.
+
+Ratios are what counts: all contestants of a race run in turn, several times over, in one process, and the
+best time of each is taken, so that a busy machine slows all of them alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fliphat import _native, kernels, reference
+
+Contestant = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Race:
+    """One row of the table: `kernel` against the plain twin and the best one."""
+
+    name: str
+    size: str
+    kernel: Contestant
+    plain: Contestant
+    best: Contestant | None = None
+    two_threads: Contestant | None = None
+    read_bound: Contestant | None = None
+
+    def contestants(self) -> dict[str, Contestant]:
+        """Everyone who runs, by name."""
+        everyone = {
+            "kernel": self.kernel,
+            "two threads": self.two_threads,
+            "plain NumPy": self.plain,
+            "best NumPy": self.best,
+            "read bandwidth": self.read_bound,
+        }
+        return {name: run for name, run in everyone.items() if run is not None}
+
+
+def races() -> Iterator[Callable[[], Race]]:
+    """All races, each made when called: together their data would fill the memory."""
+    for d in (400, 4_000, 509_256):
+        yield partial(_projection, d)
+    for dtype, n, d in (
+        (np.float32, 8_192, 400),
+        (np.float32, 8_192, 4_000),
+        (np.float32, 128, 509_256),
+        (np.float64, 8_192, 400),
+    ):
+        yield partial(_dense_gradient, dtype, n, d)
+    yield _sparse_gradient
+    for n, d in ((8_192, 400), (2_048, 4_000), (16, 509_256)):
+        yield partial(_selection, n, d)
+
+
+def best_times(race: Race, repeats: int) -> dict[str, float]:
+    """Return the best time of each contestant in seconds, over `repeats` rounds in which all take turns."""
+    everyone = race.contestants()
+    best = dict.fromkeys(everyone, float("inf"))
+    for _ in range(repeats):
+        for name, run in everyone.items():
+            run()  # each meets its own data warm, not what the previous one left in the cache
+            start = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def _projection(d: int) -> Race:
+    v = np.random.default_rng(d).standard_normal(d)
+    return Race(
+        "project_l1",
+        f"d = {d:,}",
+        kernel=lambda: kernels.project_l1(v, 3.0),
+        plain=lambda: reference.project_l1(v, 3.0),
+        best=lambda: reference.project_l1_michelot(v, 3.0),
+    )
+
+
+def _sparse_theta(rng: np.random.Generator, d: int, s: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    theta = np.zeros(d)
+    theta[rng.permutation(d)[:s]] = rng.standard_normal(s)
+    return theta
+
+
+def _dense_gradient(dtype: type, n: int, d: int) -> Race:
+    rng = np.random.default_rng(d)
+    X: np.ndarray[Any, Any] = rng.standard_normal((n, d), np.float32).astype(dtype)
+    y, theta = rng.standard_normal(n), _sparse_theta(rng, d, 10)
+    words = X.reshape(-1).view(np.uint64)
+    return Race(
+        f"clipped_gradient {np.dtype(dtype).name}",
+        f"{n:,} x {d:,}",
+        kernel=lambda: kernels.clipped_gradient(X, y, theta, 2.0, threads=1),
+        two_threads=lambda: kernels.clipped_gradient(X, y, theta, 2.0, threads=2),
+        plain=lambda: reference.clipped_gradient(X, y, theta, 2.0),
+        best=lambda: reference.clipped_gradient_blocked(X, y, theta, 2.0),
+        read_bound=lambda: _native.read_all(words, 2),
+    )
+
+
+def _sparse_gradient() -> Race:
+    import scipy.sparse as sp
+
+    n, d, stored = 100_000, 509_256, 50
+    rng = np.random.default_rng(0)
+    # One column from each of 50 equal slices: uniform, increasing and never repeated.
+    columns = (np.arange(stored) + rng.random((n, stored))) * (d / stored)
+    X = sp.csr_array(
+        (
+            rng.standard_normal(n * stored, np.float32),
+            columns.astype(np.int32).ravel(),
+            np.arange(0, n * stored + 1, stored, dtype=np.int32),
+        ),
+        shape=(n, d),
+    )
+    y, theta = rng.standard_normal(n), _sparse_theta(rng, d, 50)
+    return Race(
+        "clipped_gradient CSR float32",
+        f"{n:,} x {d:,}, {stored} a row",
+        kernel=lambda: kernels.clipped_gradient(X, y, theta, 2.0, threads=1),
+        two_threads=lambda: kernels.clipped_gradient(X, y, theta, 2.0, threads=2),
+        plain=lambda: reference.clipped_gradient(X, y, theta, 2.0),
+    )
+
+
+def _selection(n: int, d: int) -> Race:
+    rng = np.random.default_rng(d)
+    contexts = rng.standard_normal((n, 3, d), np.float32)
+    theta = _sparse_theta(rng, d, 10)
+    narrow = theta.astype(np.float32)
+
+    def gather_then_multiply() -> Any:
+        support = np.flatnonzero(narrow)
+        return (contexts[..., support] @ narrow[support]).argmax(-1)
+
+    return Race(
+        "select_arms float32",
+        f"({n:,}, 3, {d:,})",
+        kernel=lambda: kernels.select_arms(contexts, theta, rng),
+        plain=lambda: (contexts @ narrow).argmax(-1),
+        best=gather_then_multiply,
+    )

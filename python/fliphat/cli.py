@@ -1,0 +1,65 @@
+"""The command line: `fliphat demo` and `fliphat bench`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from fliphat import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    try:
+        return int(chosen.run(chosen))
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+    except (ValueError, OSError) as error:
+        print(f"fliphat: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fliphat",
+        description="Private decisions on high-dimensional data.",
+        epilog="example: fliphat demo",
+    )
+    parser.add_argument("--version", action="version", version=f"fliphat {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    demo = commands.add_parser("demo", help="see what it does, in a few seconds")
+    demo.set_defaults(run=_demo)
+
+    bench = commands.add_parser(
+        "bench",
+        help="race the kernels against NumPy on this machine",
+        epilog="example: fliphat bench --repeats 20 --json > speed.json",
+    )
+    bench.add_argument("--repeats", type=_positive, default=10, help="rounds of each race (default: 10)")
+    bench.add_argument("--json", action="store_true", help="print times in seconds for a program to read")
+    bench.set_defaults(run=_bench)
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
+
+
+def _demo(_: argparse.Namespace) -> int:
+    from fliphat._demo import run
+
+    return run()
+
+
+def _bench(chosen: argparse.Namespace) -> int:
+    from fliphat._bench import run
+
+    return run(chosen.repeats, as_json=chosen.json)

@@ -1,0 +1,114 @@
+//! NumPy arrays as the slices the core works on: read-only borrows, never a copy.
+
+use fliphat_core::error::Error;
+use fliphat_core::rows::{Csr, Dense};
+use fliphat_core::simd::Level;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use crate::errors::Raised;
+
+/// A dense matrix of either type.
+#[derive(FromPyObject)]
+pub(crate) enum Matrix<'py> {
+    /// Single precision.
+    F32(PyReadonlyArray2<'py, f32>),
+    /// Double precision.
+    F64(PyReadonlyArray2<'py, f64>),
+}
+
+/// Stored values of a sparse matrix.
+#[derive(FromPyObject)]
+pub(crate) enum Values<'py> {
+    /// Single precision.
+    F32(PyReadonlyArray1<'py, f32>),
+    /// Double precision.
+    F64(PyReadonlyArray1<'py, f64>),
+}
+
+/// Offsets or columns of a sparse matrix.
+#[derive(FromPyObject)]
+pub(crate) enum Indices<'py> {
+    /// 32 bits.
+    I32(PyReadonlyArray1<'py, i32>),
+    /// 64 bits.
+    I64(PyReadonlyArray1<'py, i64>),
+}
+
+/// Call `$call` with the matrix as `Dense`, whichever type it has.
+macro_rules! with_dense {
+    ($matrix:expr, |$rows:ident| $call:expr) => {
+        match &$matrix {
+            $crate::arrays::Matrix::F32(array) => {
+                let $rows = $crate::arrays::dense(array)?;
+                $call
+            }
+            $crate::arrays::Matrix::F64(array) => {
+                let $rows = $crate::arrays::dense(array)?;
+                $call
+            }
+        }
+    };
+}
+
+/// Call `$call` with the three arrays as `Csr`, whichever types they have.
+macro_rules! with_csr {
+    ($offsets:expr, $columns_of:expr, $values:expr, $columns:expr, |$rows:ident| $call:expr) => {{
+        use $crate::arrays::{Indices, Values, csr};
+        match (&$offsets, &$columns_of, &$values) {
+            (Indices::I32(offsets), Indices::I32(columns_of), Values::F32(values)) => {
+                let $rows = csr(offsets, columns_of, values, $columns)?;
+                $call
+            }
+            (Indices::I32(offsets), Indices::I32(columns_of), Values::F64(values)) => {
+                let $rows = csr(offsets, columns_of, values, $columns)?;
+                $call
+            }
+            (Indices::I64(offsets), Indices::I64(columns_of), Values::F32(values)) => {
+                let $rows = csr(offsets, columns_of, values, $columns)?;
+                $call
+            }
+            (Indices::I64(offsets), Indices::I64(columns_of), Values::F64(values)) => {
+                let $rows = csr(offsets, columns_of, values, $columns)?;
+                $call
+            }
+            _ => {
+                return Err(pyo3::exceptions::PyTypeError::new_err(
+                    "X.indptr and X.indices must have the same integer type",
+                ));
+            }
+        }
+    }};
+}
+
+pub(crate) use {with_csr, with_dense};
+
+pub(crate) fn dense<'a, T: numpy::Element + fliphat_core::real::Real>(
+    array: &'a PyReadonlyArray2<'_, T>,
+) -> PyResult<Dense<'a, T>> {
+    let shape = array.as_array();
+    let (rows, columns) = shape.dim();
+    Ok(Dense::new(array.as_slice()?, rows, columns).map_err(Raised::from)?)
+}
+
+pub(crate) fn csr<'a, T, I>(
+    offsets: &'a PyReadonlyArray1<'_, I>,
+    columns_of: &'a PyReadonlyArray1<'_, I>,
+    values: &'a PyReadonlyArray1<'_, T>,
+    columns: usize,
+) -> PyResult<Csr<'a, T, I>>
+where
+    T: numpy::Element + fliphat_core::real::Real,
+    I: numpy::Element + fliphat_core::rows::Index,
+{
+    let rows = Csr::new(offsets.as_slice()?, columns_of.as_slice()?, values.as_slice()?, columns);
+    Ok(rows.map_err(Raised::from)?)
+}
+
+/// The named instruction set, or the best one.
+pub(crate) fn level(name: Option<&str>) -> PyResult<Level> {
+    let Some(name) = name else { return Ok(Level::best()) };
+    let found = Level::available().into_iter().find(|level| level.name() == name);
+    let missing = || Raised::from(Error::invalid(format!("simd must be one of simd_levels(), got {name:?}")));
+    Ok(found.ok_or_else(missing)?)
+}

@@ -1,0 +1,100 @@
+//! Sparse rows: only stored values are touched, and sums of half a million columns stay in the cache.
+
+use std::ops::Range;
+
+use super::{Rewards, RowBlocks, RowMap};
+use crate::error::{Error, Result};
+use crate::real::{BLOCK_ROWS, Real};
+use crate::rows::{Csr, Index};
+use crate::simd::{Level, Vectorised};
+
+/// A sparse matrix whose rows can be summed.
+#[derive(Debug, Clone, Copy)]
+pub struct CsrRows<'a, T, I>(pub Csr<'a, T, I>);
+
+/// One thread's sums: `i32` for the rows since the last flush (half the cache of `i64`), wide for all before.
+#[derive(Debug)]
+pub struct SparseSums {
+    narrow: Vec<i32>,
+    narrow_rows: usize,
+    wide: Vec<i64>,
+}
+
+impl SparseSums {
+    fn flush(&mut self) {
+        for (wide, narrow) in self.wide.iter_mut().zip(&mut self.narrow) {
+            *wide += i64::from(*narrow);
+            *narrow = 0;
+        }
+        self.narrow_rows = 0;
+    }
+}
+
+impl<T: Real, I: Index> RowBlocks for CsrRows<'_, T, I> {
+    type Sums = SparseSums;
+
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn columns(&self) -> usize {
+        self.0.columns()
+    }
+
+    fn stored(&self) -> usize {
+        self.0.stored()
+    }
+
+    fn zero_sums(&self) -> SparseSums {
+        SparseSums { narrow: vec![0; self.columns()], narrow_rows: 0, wide: vec![0; self.columns()] }
+    }
+
+    fn add(
+        &self,
+        range: Range<usize>,
+        rewards: Rewards<'_>,
+        map: &RowMap<'_>,
+        level: Level,
+        sums: &mut SparseSums,
+    ) -> Result<()> {
+        level.run(AddBlock { rows: self.0, range, rewards, map, sums })
+    }
+
+    fn totals(&self, mut sums: SparseSums) -> Vec<i64> {
+        sums.flush();
+        sums.wide
+    }
+}
+
+struct AddBlock<'a, 'b, T, I> {
+    rows: Csr<'a, T, I>,
+    range: Range<usize>,
+    rewards: Rewards<'a>,
+    map: &'a RowMap<'a>,
+    sums: &'b mut SparseSums,
+}
+
+impl<T: Real, I: Index> Vectorised for AddBlock<'_, '_, T, I> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run(self) -> Result<()> {
+        let AddBlock { rows, range, rewards, map, sums } = self;
+        for i in range {
+            let Some(reward) = rewards.get(i) else { continue };
+            let (columns, values) = rows.canonical_row(i)?;
+            if values.iter().fold(false, |bad, x| bad | !x.is_finite()) {
+                return Err(Error::invalid("X must be finite"));
+            }
+            let factor: T = map.factor(map.theta().dot_sparse(columns, values), reward)?;
+            if sums.narrow_rows == BLOCK_ROWS {
+                sums.flush();
+            }
+            sums.narrow_rows += 1;
+            for (column, x) in columns.iter().zip(values) {
+                sums.narrow[column.position()] += x.quantise(factor);
+            }
+        }
+        Ok(())
+    }
+}
