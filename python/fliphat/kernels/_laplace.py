@@ -19,13 +19,13 @@ EXACT_INTEGERS = 2**53
 def laplace(scale: float, size: int | tuple[int, ...]) -> npt.NDArray[np.float64]:
     """Draw Laplace noise that is safe to release.
 
-    Each sample is ``lattice * Z`` for the power of two `lattice` with ``scale * 2**-21 < lattice <= scale * 2**-20``
-    and an integer Z with P(Z = z) proportional to ``exp(-|z| / t)``, exactly, where ``t = ceil(scale / lattice)``.
-    So the scale is never below `scale`, and at most ``scale * (1 + 2**-20)``. The bits come from the operating
-    system through ChaCha20, fresh for every call; there is no seed.
+    Each sample is ``lattice * Z``. `lattice` is the power of two with ``scale * 2**-21 < lattice <= scale *
+    2**-20``, and Z is an integer with P(Z = z) proportional to ``exp(-|z| / t)``, exactly, where ``t =
+    ceil(scale / lattice)``. So the scale is never below `scale`, and at most ``scale * (1 + 2**-20)``.
+    The bits come from the operating system through ChaCha20, fresh for every call; there is no seed.
 
-    To protect a value use `laplace_mechanism`. Adding this noise to a float yourself is not private: which sums
-    can occur would depend on the value.
+    To protect a value use `laplace_mechanism`. Adding this noise to a float yourself is not private: which
+    sums can occur would depend on the value.
 
     Parameters
     ----------
@@ -67,20 +67,22 @@ def laplace(scale: float, size: int | tuple[int, ...]) -> npt.NDArray[np.float64
 def laplace_mechanism(values: npt.ArrayLike, scale: float) -> npt.NDArray[np.float64]:
     """Release values with Laplace noise.
 
-    Each value is rounded to the nearest multiple (halves up) of the power of two `lattice`, ``scale * 2**-21 <
-    lattice <= scale * 2**-20``; discrete Laplace noise is added to the multiple in integers; the sum times `lattice`
-    is returned. The outputs that can occur are the multiples of `lattice` up to ``2**53`` of them, for every value.
+    Each value is rounded to the nearest multiple (halves up) of `lattice`, the power of two with ``scale *
+    2**-21 < lattice <= scale * 2**-20``. Noise Z with P(Z = z) proportional to ``exp(-|z| / t)``, exactly,
+    where ``t = ceil(scale / lattice)``, is added to the multiple in integers, and the sum times `lattice` is
+    returned. The outputs that can occur are ``k * lattice`` for the integers k up to ``2**53`` in magnitude,
+    whatever the value.
 
-    If no value moves by more than D between neighbours, one output is ``ceil(D / lattice) / t``-DP with ``t =
-    ceil(scale / lattice)``, which is at most ``(D + lattice) / scale``: rounding adds at most `lattice`, a
-    millionth of the scale, to the sensitivity of each value.
+    If a value moves by at most D between neighbours, its release is ``ceil(D / lattice) / t``-DP, which is at
+    most ``(D + lattice) / scale``: rounding adds at most `lattice`, a millionth of the scale, to the
+    sensitivity of each value.
 
     Parameters
     ----------
     values : array_like
         Finite real numbers: floats of at most 64 bits, or integers. Values beyond ``2**52`` multiples of
-        `lattice` (about ``2**32`` scales) are clamped to that, and 64-bit integers to ``2**53`` first; neither
-        raises the sensitivity.
+        `lattice` (about ``2**32`` scales) are clamped to that, and 64-bit integers to ``2**53`` first;
+        neither raises the sensitivity.
     scale : float
         From ``2**-900`` to ``2**900``.
 
@@ -125,7 +127,7 @@ def _float_copy(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return an own copy as float64, with conversions that never move two numbers further apart."""
     try:
         array: npt.NDArray[Any] = _rows.plain_array(name, values)
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, OverflowError):
         # NumPy's own message may quote an element; the one below is raised outside, with no trace of it.
         array = np.empty(0, object)
     kind, size = array.dtype.kind, array.dtype.itemsize

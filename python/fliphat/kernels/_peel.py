@@ -31,13 +31,13 @@ def peel(
     - ``mechanism="laplace"``: the largest ``|v[j]| + noise`` with fresh discrete Laplace noise of scale
       `pick_scale` on every coordinate; ties go to the lowest index.
 
-    Then ``v[j]`` plus fresh noise is released for each pick: discrete Gaussian with sigma = `value_scale`, or discrete
-    Laplace of that scale. All distributions are exact; the bits come from the operating system through ChaCha20, fresh
-    for every call, and there is no seed.
+    Then ``v[j]`` plus fresh noise is released for each pick: discrete Gaussian with sigma = `value_scale`, or
+    discrete Laplace of that scale. All distributions are exact; the bits come from the operating system
+    through ChaCha20, fresh for every call, and there is no seed.
 
-    If every ``v[j]`` moves by at most L between neighbours, a pick costs ``(L / pick_scale)**2 / 2`` zCDP (exponential:
-    it is ``2 L / pick_scale`` bounded-range) or is ``2 L / pick_scale``-DP (laplace), and a value costs ``(L /
-    value_scale)**2 / 2`` zCDP (gaussian) or is ``L / value_scale``-DP (laplace).
+    If every ``v[j]`` moves by at most L between neighbours, a pick costs ``(L / pick_scale)**2 / 2`` zCDP
+    (exponential: it is ``2 L / pick_scale`` bounded-range) or is ``2 L / pick_scale``-DP (laplace), and a
+    value costs ``(L / value_scale)**2 / 2`` zCDP (gaussian) or is ``L / value_scale``-DP (laplace).
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def peel(
 def _integers(name: str, v: npt.ArrayLike) -> npt.NDArray[np.int64]:
     try:
         array: npt.NDArray[Any] = _rows.plain_array(name, v)
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, OverflowError):
         # NumPy's own message may quote an element.
         array = np.empty(0, object)
     if not (array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64)):

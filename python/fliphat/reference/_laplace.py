@@ -6,9 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def laplace(
-    scale: float, size: int | tuple[int, ...], rng: np.random.Generator
-) -> npt.NDArray[np.float64]:
+def laplace(scale: float, size: int | tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """Draw float Laplace noise: INSECURE, which floats can occur gives the value away."""
     return rng.laplace(scale=scale, size=size)
 

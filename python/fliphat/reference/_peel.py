@@ -18,8 +18,8 @@ def peel(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Peel with float noise: INSECURE.
 
-    The exponential mechanism by the Gumbel trick: one draw a coordinate serves all picks, because the s largest
-    of ``|v| / pick_scale`` + Gumbel noise, in order, are distributed as s picks one after the other.
+    The exponential mechanism by the Gumbel trick: one draw a coordinate serves all picks, because the s
+    largest of ``|v| / pick_scale`` + Gumbel noise, in order, are distributed as s picks one after the other.
     """
     scores = np.abs(v).astype(np.float64)
     if mechanism == "exponential":

@@ -8,16 +8,19 @@ use crate::entropy::NoiseSource;
 use crate::error::Result;
 use crate::simd::{Level, Vectorised};
 
-/// Words drawn at a time by [`DiscreteLaplace::fill`]: two refills of ChaCha20, and few enough to stay in registers' reach.
+/// Words drawn at a time by [`DiscreteLaplace::fill`]: two refills of ChaCha20, and few enough for
+/// the nearest cache.
 const BLOCK: usize = 64;
 
 /// P(Z = z) proportional to exp(-|z|/t), for every integer z and an integer scale t in 1..2^40.
 ///
-/// Inversion: with U uniform, floor(-t ln U) is at least k exactly when U <= exp(-k/t). A fair sign follows, and a
-/// negative zero starts again, so that 0 isn't counted twice. The first word gives the sign (its lowest bit) and 63 bits
-/// of U; -t ln U as a float decides unless it is within its error of an integer.
+/// Inversion: with U uniform, floor(-t ln U) is at least k exactly when U <= exp(-k/t). A fair sign
+/// follows, and a negative zero starts again, so that 0 isn't counted twice. The first word gives the sign
+/// (its lowest bit) and 63 bits of U; -t ln U as a float decides unless it is within its error of an
+/// integer.
 ///
-/// Nothing is truncated. A magnitude of 2^63 or more would return 2^63 - 1; that takes more than 180 000 zero words in a row.
+/// Nothing is truncated. A magnitude of 2^63 or more would return 2^63 - 1; that takes more than 180 000
+/// zero words in a row.
 #[derive(Clone, Copy)]
 pub struct DiscreteLaplace {
     scale: u64,
@@ -48,7 +51,8 @@ impl DiscreteLaplace {
     pub(super) fn within_limit(scale: u64) -> Self {
         debug_assert!((1..=SCALE_LIMIT).contains(&scale));
         let float_scale = scale as f64;
-        // The logarithm's error times t, and u * 11 t for the product: below 78u * t, under t * 2^-46 = 128u * t.
+        // The logarithm's error times t, and u * 11 t for the product: below 78u * t, under t * 2^-46 =
+        // 128u * t.
         DiscreteLaplace { scale, float_scale, band: float_scale * NEGATIVE_LOG_ERROR }
     }
 
@@ -196,7 +200,8 @@ mod tests {
 
     #[test]
     fn words_at_the_steps_of_the_inverse_fall_on_the_right_side() {
-        // Heads next to 2^63 exp(-k/t), where the float is useless: the largest at or under it gives k, the next k - 1.
+        // Heads next to 2^63 exp(-k/t), where the float is useless: the largest at or under it gives k, the
+        // next k - 1.
         for scale in [1u64, 3, 1 << 20, (1 << 40) - 1] {
             let sampler = DiscreteLaplace::new("scale", scale).expect("valid");
             for level in [1, 2, scale.div_ceil(2), scale, 5 * scale + 1] {
@@ -233,7 +238,8 @@ mod tests {
 
     #[test]
     fn beyond_twenty_scales_the_tail_is_still_exponential() {
-        // Given that U has 28 leading zeros, |Z| > 20 t has probability exp(-20) 2^28 = 0.553, and 30 t one of 2.5e-5.
+        // Given that U has 28 leading zeros, |Z| > 20 t has probability exp(-20) 2^28 = 0.553, and 30 t one
+        // of 2.5e-5.
         const SCALE: u64 = 1_000_003;
         let sampler = DiscreteLaplace::new("scale", SCALE).expect("valid");
         let mut source = SeededNoise::new(12, 0);

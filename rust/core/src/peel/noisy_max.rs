@@ -1,8 +1,9 @@
 //! Report-noisy-max with discrete Laplace noise: the paper's own Peeling.
 //!
-//! Each round adds fresh noise to every remaining |v_j| and picks the largest sum. Ties go to the lowest index, a rule fixed in
-//! advance: given the others' sums, index j wins exactly when its noise reaches an integer threshold, and both that threshold and
-//! |v_j| move by at most L between neighbours, so the chance moves by at most exp(2L/scale), ties included.
+//! Each round adds fresh noise to every remaining |v_j| and picks the largest sum. Ties go to the lowest
+//! index, a rule fixed in advance: given the others' sums, index j wins exactly when its noise reaches an
+//! integer threshold, and both that threshold and |v_j| move by at most L between neighbours, so the chance
+//! moves by a factor of at most exp(2L/scale), ties included.
 
 use crate::entropy::NoiseSource;
 use crate::error::Result;
