@@ -1,4 +1,5 @@
-//! The test door to the raw samplers: predictable draws in bulk, for tests of their distributions. No privacy.
+//! The test door to the raw samplers: predictable draws in bulk, for tests of their distributions. No
+//! privacy.
 
 use fliphat_core::entropy::NoiseSource;
 use fliphat_core::entropy::door::SeededNoise;

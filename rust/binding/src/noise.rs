@@ -1,6 +1,7 @@
 //! Noise for Python: the secure Laplace and Peeling.
 //!
-//! `door_seed` is the test door: with it the noise is predictable and nothing is private. `fliphat.kernels` never passes it.
+//! `door_seed` is the test door: with it the noise is predictable and nothing is private. `fliphat.kernels`
+//! never passes it.
 
 use fliphat_core::entropy::SecureRng;
 use fliphat_core::entropy::door::SeededNoise;
