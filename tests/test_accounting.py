@@ -11,12 +11,13 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting.rdp import RdpAccountant
-from fliphat.privacy import accounting as acc
-from fliphat.privacy.conversion import float_down, float_up
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 from scipy.stats import binom
+
+from fliphat.privacy import accounting as acc
+from fliphat.privacy.conversion import float_down, float_up
 
 EPSILONS = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 DELTAS = (1e-12, 1e-9, 1e-6, 1e-4, 0.01, 0.1)

@@ -8,11 +8,12 @@ import pickle
 from fractions import Fraction
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
 from fliphat.privacy import accounting as acc
 from fliphat.privacy.calibration import ROW_SENSITIVITY, NoiseScales, calibrate, gradient_noise
 from fliphat.privacy.paper import calibrate_paper, paper_context_bound, paper_iterations, paper_reward_clip
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 PUBLIC = {
     "rows": 2048,

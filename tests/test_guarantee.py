@@ -12,6 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+
 from fliphat.privacy import (
     Guarantee,
     PrivacyWarning,

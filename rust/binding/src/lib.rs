@@ -4,8 +4,11 @@
 //! memory safety or privacy rests on.
 
 mod arrays;
+mod door;
 mod errors;
 mod gradient;
+mod niht;
+mod noise;
 mod project;
 mod rounds;
 mod select;
@@ -16,10 +19,17 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use super::door::{door_draw, door_peel, door_words};
+    #[pymodule_export]
+    use super::noise::{laplace_fill, laplace_release, peel};
+
+    #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
     use super::gradient::{clipped_sums_csr, clipped_sums_dense};
+    #[pymodule_export]
+    use super::niht::{FitSettings, niht_fit, niht_step, paper_fit};
     #[pymodule_export]
     use super::project::project_l1;
     #[pymodule_export]

@@ -4,8 +4,15 @@
 #![deny(unsafe_code)]
 
 pub mod bandwidth;
+pub mod entropy;
 pub mod error;
+pub mod exact;
 pub mod gradient;
+pub mod laplace_mechanism;
+pub mod lattice;
+pub mod niht;
+pub mod paper;
+pub mod peel;
 pub mod project;
 pub mod real;
 pub mod rounds;
