@@ -1,9 +1,10 @@
 """Private decisions on high-dimensional data.
 
-`fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy twins.
+`FLIPHAT` is the policy; `fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy twins.
 """
 
 from fliphat import kernels, reference
 from fliphat._native import VERSION as __version__
+from fliphat.policies import FLIPHAT
 
-__all__ = ["__version__", "kernels", "reference"]
+__all__ = ["FLIPHAT", "__version__", "kernels", "reference"]
