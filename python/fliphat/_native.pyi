@@ -1,10 +1,11 @@
-from typing import Any, Final
+from typing import Any, Final, final
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 __all__ = [
     "VERSION",
+    "FitSettings",
     "clipped_sums_csr",
     "clipped_sums_dense",
     "door_draw",
@@ -12,6 +13,9 @@ __all__ = [
     "door_words",
     "laplace_fill",
     "laplace_release",
+    "niht_fit",
+    "niht_step",
+    "paper_fit",
     "peel",
     "project_l1",
     "read_all",
@@ -25,66 +29,62 @@ __all__ = [
 VERSION: Final[str]
 
 def simd_levels() -> list[str]: ...
-def read_all(words: npt.NDArray[np.uint64], threads: int) -> int: ...
-def project_l1(
-    v: npt.NDArray[np.float64], radius: float, simd: str | None = None
-) -> npt.NDArray[np.float64]: ...
+def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
+def project_l1(v: NDArray[np.float64], radius: float, simd: str | None = None) -> NDArray[np.float64]: ...
 def clipped_sums_dense(
-    x: npt.NDArray[Any],
-    y: npt.NDArray[np.float64],
-    theta: npt.NDArray[np.float64],
+    x: NDArray[Any],
+    y: NDArray[np.float64],
+    theta: NDArray[np.float64],
     clip: float,
     reward_clip: float,
     loss: str,
-    present: npt.NDArray[np.uint8] | None = None,
+    present: NDArray[np.uint8] | None = None,
     threads: int | None = None,
     block_rows: int | None = None,
     simd: str | None = None,
-) -> npt.NDArray[np.int64]: ...
+) -> NDArray[np.int64]: ...
 def clipped_sums_csr(
-    indptr: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    data: npt.NDArray[Any],
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    data: NDArray[Any],
     columns: int,
-    y: npt.NDArray[np.float64],
-    theta: npt.NDArray[np.float64],
+    y: NDArray[np.float64],
+    theta: NDArray[np.float64],
     clip: float,
     reward_clip: float,
     loss: str,
-    present: npt.NDArray[np.uint8] | None = None,
+    present: NDArray[np.uint8] | None = None,
     threads: int | None = None,
     block_rows: int | None = None,
     simd: str | None = None,
-) -> npt.NDArray[np.int64]: ...
-def scores_dense(contexts: npt.NDArray[Any], theta: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
+) -> NDArray[np.int64]: ...
+def scores_dense(contexts: NDArray[Any], theta: NDArray[np.float64]) -> NDArray[np.float64]: ...
 def scores_csr(
-    indptr: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    data: npt.NDArray[Any],
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    data: NDArray[Any],
     columns: int,
-    theta: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]: ...
+    theta: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
 def select_arms_dense(
-    contexts: npt.NDArray[Any],
+    contexts: NDArray[Any],
     arms: int,
-    theta: npt.NDArray[np.float64],
-    words: npt.NDArray[np.uint64],
-) -> npt.NDArray[np.int64]: ...
+    theta: NDArray[np.float64],
+    words: NDArray[np.uint64],
+) -> NDArray[np.int64]: ...
 def select_arms_csr(
-    indptr: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    data: npt.NDArray[Any],
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    data: NDArray[Any],
     columns: int,
     arms: int,
-    theta: npt.NDArray[np.float64],
-    words: npt.NDArray[np.uint64],
-) -> npt.NDArray[np.int64]: ...
-def laplace_fill(out: npt.NDArray[np.float64], scale: float, *, door_seed: int | None = None) -> float: ...
-def laplace_release(
-    values: npt.NDArray[np.float64], scale: float, *, door_seed: int | None = None
-) -> float: ...
+    theta: NDArray[np.float64],
+    words: NDArray[np.uint64],
+) -> NDArray[np.int64]: ...
+def laplace_fill(out: NDArray[np.float64], scale: float, *, door_seed: int | None = None) -> float: ...
+def laplace_release(values: NDArray[np.float64], scale: float, *, door_seed: int | None = None) -> float: ...
 def peel(
-    v: npt.NDArray[np.int64],
+    v: NDArray[np.int64],
     s: int,
     pick_scale: int,
     value_scale: int,
@@ -92,20 +92,69 @@ def peel(
     value_noise: str,
     *,
     door_seed: int | None = None,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 
 # The test door: predictable draws, no privacy.
-def door_words(out: npt.NDArray[np.uint64], seed: int, stream: int) -> None: ...
+def door_words(out: NDArray[np.uint64], seed: int, stream: int) -> None: ...
 def door_draw(
-    out: npt.NDArray[np.int64], sampler: str, scale: int, seed: int, *, stream: int = 0, denominator: int = 1
+    out: NDArray[np.int64], sampler: str, scale: int, seed: int, *, stream: int = 0, denominator: int = 1
 ) -> int: ...
 def door_peel(
-    v: npt.NDArray[np.int64],
+    v: NDArray[np.int64],
     pick_scale: int,
     value_scale: int,
     mechanism: str,
     value_noise: str,
     seed: int,
-    supports: npt.NDArray[np.int64],
-    values: npt.NDArray[np.int64],
+    supports: NDArray[np.int64],
+    values: NDArray[np.int64],
 ) -> None: ...
+
+@final
+class FitSettings:
+    def __new__(
+        cls,
+        *,
+        sparsity: int,
+        iterations: int,
+        step_size: float,
+        l1_radius: float,
+        clip: float,
+        reward_clip: float,
+        loss: str,
+        mechanism: str,
+        pick_scale: int,
+        value_noise: str,
+        value_scale: int,
+        noiseless: bool = False,
+    ) -> FitSettings: ...
+
+def niht_fit(
+    rows: NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], int],
+    y: NDArray[np.float64],
+    start: NDArray[np.float64],
+    settings: FitSettings,
+    present: NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    door: tuple[int, int] | None = None,
+) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]: ...
+def niht_step(
+    theta: NDArray[np.float64],
+    sums: NDArray[np.int64],
+    rows: int,
+    settings: FitSettings,
+    door: tuple[int, int] | None = None,
+) -> NDArray[np.float64]: ...
+def paper_fit(
+    rows: NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], int],
+    y: NDArray[np.float64],
+    start: NDArray[np.float64],
+    sparsity: int,
+    iterations: int,
+    step_size: float,
+    l1_radius: float,
+    reward_clip: float,
+    noise_scale: float,
+    present: NDArray[np.uint8] | None = None,
+    door: tuple[int, int] | None = None,
+) -> NDArray[np.float64]: ...

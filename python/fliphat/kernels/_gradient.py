@@ -16,7 +16,7 @@ LIMIT = 2**15
 #: Clips between these leave every step and factor a normal float64.
 SMALLEST_CLIP, LARGEST_CLIP = 1e-290, 1e290
 
-_MOST_THREADS = 256
+MOST_THREADS = 256
 
 
 def clipped_gradient(
@@ -81,13 +81,13 @@ def clipped_gradient(
     limit = np.inf if reward_clip is None else _check.positive("reward_clip", reward_clip)
     _check.choice("loss", loss, ("squared", "logistic"))
     if threads is not None:
-        threads = _check.integer("threads", threads, 1, _MOST_THREADS)
+        threads = _check.integer("threads", threads, 1, MOST_THREADS)
     rows = _rows.sparse_rows("X", X) if _rows.is_sparse(X) else _rows.dense_rows("X", X, 2, copy=False)
     _rows.nonempty("X", rows.shape)
     n, d = rows.shape
     rewards = _rows.vector("y", y, n, ", one reward for each row of X")
     estimate = _rows.vector("theta", theta, d, ", one value for each column of X")
-    flags = None if present is None else _present_flags(present, n)
+    flags = None if present is None else present_flags(present, n)
     if isinstance(rows, _rows.Sparse):
         sums = _native.clipped_sums_csr(
             rows.indptr, rows.indices, rows.data, d, rewards, estimate, clip, limit, loss, flags, threads
@@ -97,7 +97,8 @@ def clipped_gradient(
     return sums, clip / LIMIT
 
 
-def _present_flags(present: object, n: int) -> npt.NDArray[np.uint8]:
+def present_flags(present: object, n: int) -> npt.NDArray[np.uint8]:
+    """Return the flags of rows with a reward as bytes, one for each of `n` rows."""
     flags = _rows.plain_array("present", present)
     if flags.dtype != np.bool_:
         raise TypeError(f"present must be an array of bool, got dtype {flags.dtype}")

@@ -1,1 +1,20 @@
 """What the noise costs, what it guarantees, and an audit that can fail."""
+
+from fliphat.privacy.accounting import delta_from_rho, epsilon_from_rho, rho_from_epsilon
+from fliphat.privacy.calibration import calibrate
+from fliphat.privacy.guarantee import Guarantee, PrivacyWarning, state_guarantee
+from fliphat.privacy.paper import PaperNoise, calibrate_paper
+from fliphat.privacy.scales import NoiseScales
+
+__all__ = [
+    "Guarantee",
+    "NoiseScales",
+    "PaperNoise",
+    "PrivacyWarning",
+    "calibrate",
+    "calibrate_paper",
+    "delta_from_rho",
+    "epsilon_from_rho",
+    "rho_from_epsilon",
+    "state_guarantee",
+]

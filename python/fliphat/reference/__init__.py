@@ -7,6 +7,7 @@ Twins of noise (`laplace`, `laplace_mechanism`, `peel`) are INSECURE: float nois
 
 from fliphat.reference._gradient import clipped_gradient, clipped_gradient_blocked
 from fliphat.reference._laplace import laplace, laplace_mechanism
+from fliphat.reference._niht import iterative_hard_thresholding, niht
 from fliphat.reference._peel import peel
 from fliphat.reference._project import project_l1, project_l1_michelot
 from fliphat.reference._select import score, select_arms
@@ -15,8 +16,10 @@ from fliphat.reference._sigmoid import sigmoid
 __all__ = [
     "clipped_gradient",
     "clipped_gradient_blocked",
+    "iterative_hard_thresholding",
     "laplace",
     "laplace_mechanism",
+    "niht",
     "peel",
     "project_l1",
     "project_l1_michelot",

@@ -29,7 +29,7 @@ impl Settings<'_> {
     }
 }
 
-fn loss_named(name: &str) -> PyResult<Loss> {
+pub(crate) fn loss_named(name: &str) -> PyResult<Loss> {
     match name {
         "squared" => Ok(Loss::Squared),
         "logistic" => Ok(Loss::Logistic),

@@ -7,6 +7,7 @@ mod arrays;
 mod door;
 mod errors;
 mod gradient;
+mod niht;
 mod noise;
 mod project;
 mod select;
@@ -26,6 +27,8 @@ mod _native {
 
     #[pymodule_export]
     use super::gradient::{clipped_sums_csr, clipped_sums_dense};
+    #[pymodule_export]
+    use super::niht::{FitSettings, niht_fit, niht_step, paper_fit};
     #[pymodule_export]
     use super::project::project_l1;
     #[pymodule_export]

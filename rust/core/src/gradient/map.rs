@@ -64,6 +64,15 @@ impl Theta {
         Ok(Theta { support, values, members, dimension })
     }
 
+    /// As a dense vector.
+    pub fn to_dense(&self) -> Vec<f64> {
+        let mut dense = vec![0.0; self.dimension];
+        for (column, value) in self.support.iter().zip(&self.values) {
+            dense[*column] = *value;
+        }
+        dense
+    }
+
     /// Columns of X it applies to.
     pub fn dimension(&self) -> usize {
         self.dimension

@@ -52,7 +52,7 @@ impl<'a> Rewards<'a> {
 
     /// The reward of row `i`, if it is there.
     #[inline(always)]
-    fn get(&self, i: usize) -> Option<f64> {
+    pub(crate) fn get(&self, i: usize) -> Option<f64> {
         match self.present {
             Some(flags) if flags[i] == 0 => None,
             _ => Some(self.values[i]),

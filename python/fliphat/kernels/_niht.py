@@ -1,0 +1,222 @@
+"""Private sparse regression: noisy iterative hard thresholding."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _check, _native
+from fliphat.kernels import _gradient, _rows
+
+_MOST_ITERATIONS = 10_000
+_LARGEST_SCALE = 2**40 - 1
+
+#: A seed and a stream of the test door. Whatever is drawn through it has no privacy.
+Door = tuple[int, int]
+
+
+def niht(
+    X: Any,
+    y: npt.ArrayLike,
+    *,
+    sparsity: int,
+    iterations: int,
+    step_size: float,
+    l1_radius: float,
+    clip: float,
+    pick_scale: int,
+    value_scale: int,
+    start: npt.ArrayLike | None = None,
+    mechanism: Literal["exponential", "laplace"] = "exponential",
+    value_noise: Literal["gaussian", "laplace"] = "gaussian",
+    loss: Literal["squared", "logistic"] = "squared",
+    reward_clip: float | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+) -> npt.NDArray[np.float64]:
+    """Fit a sparse linear model privately, by noisy iterative hard thresholding.
+
+    Each iteration sums clipped gradients in integers (:func:`clipped_gradient`), subtracts them from the
+    current estimate on an integer lattice, keeps `sparsity` coordinates privately (:func:`peel`) and projects
+    on the l1 ball (:func:`project_l1`). The number of rows ``n`` is public and counts rows without a reward.
+
+    What it costs: replacing one row moves each integer by at most ``2**16``. With the exponential mechanism
+    and Gaussian values the fit, all iterates included, is
+    ``iterations * sparsity / 2 * 2**32 * (1 / pick_scale**2 + 1 / value_scale**2)``-zCDP;
+    `fliphat.privacy.calibration.calibrate` finds the scales for a given epsilon and delta.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
+        Never copied.
+    y : array_like, shape (n,)
+    sparsity : int
+        Coordinates kept, from 1 to d.
+    iterations : int
+        Always all of them: stopping early would depend on the rows.
+    step_size, l1_radius, clip : float
+        Above 0. Public.
+    pick_scale, value_scale : int
+        Integer noise scales, from 1 to ``2**40 - 1``.
+    start : array_like, shape (d,), optional
+        Public start (zero, or an estimate already released), projected on the l1 ball.
+    mechanism, value_noise : str
+        See :func:`peel`.
+    loss, reward_clip, present, threads
+        See :func:`clipped_gradient`.
+
+    Returns
+    -------
+    ndarray of float64, shape (d,)
+        At most `sparsity` non-zero coordinates, l1 norm at most `l1_radius`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> from fliphat.privacy.calibration import calibrate
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20_000, 50))
+    >>> y = X[:, 3] - X[:, 7] + 0.1 * rng.standard_normal(20_000)
+    >>> public = dict(sparsity=2, iterations=2, step_size=1.0, l1_radius=3.0, clip=2.0)
+    >>> noise = calibrate(epsilon=1.0, delta=1e-5, rows=20_000, dim=50, **public)
+    >>> theta = kernels.niht(X, y, **public, pick_scale=noise.pick_scale, value_scale=noise.value_scale)
+    >>> np.flatnonzero(theta)
+    array([3, 7])
+
+    References
+    ----------
+    S. Chakraborty, S. Roy, D. Basu, "FLIPHAT: Joint Differential Privacy for High Dimensional Sparse Linear
+    Bandits", 2024 (algorithm N-IHT).
+    """
+    return fit(
+        X,
+        y,
+        sparsity=sparsity,
+        iterations=iterations,
+        step_size=step_size,
+        l1_radius=l1_radius,
+        clip=clip,
+        pick_scale=pick_scale,
+        value_scale=value_scale,
+        start=start,
+        mechanism=mechanism,
+        value_noise=value_noise,
+        loss=loss,
+        reward_clip=reward_clip,
+        present=present,
+        threads=threads,
+    )[-1]
+
+
+def fit(
+    X: Any,
+    y: npt.ArrayLike,
+    *,
+    start: npt.ArrayLike | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+    door: Door | None = None,
+    **public: Any,
+) -> list[npt.NDArray[np.float64]]:
+    """Return every iterate of :func:`niht`; `door` draws the noise from a seed, for simulations and tests."""
+    native, n, d = _native_rows(X)
+    settings = fit_settings(d, **public)
+    rewards, begin, flags = _aligned(y, start, present, n, d)
+    if threads is not None:
+        threads = _check.integer("threads", threads, 1, _gradient.MOST_THREADS)
+    iterates = _native.niht_fit(native, rewards, begin, settings, flags, threads, door)
+    dense = []
+    for columns, values in iterates:
+        theta = np.zeros(d)
+        theta[columns] = values
+        dense.append(theta)
+    return dense
+
+
+def fit_settings(
+    d: int,
+    *,
+    sparsity: int,
+    iterations: int,
+    step_size: float,
+    l1_radius: float,
+    clip: float,
+    pick_scale: int,
+    value_scale: int,
+    mechanism: str = "exponential",
+    value_noise: str = "gaussian",
+    loss: str = "squared",
+    reward_clip: float | None = None,
+    noiseless: bool = False,
+) -> _native.FitSettings:
+    """Check the public parameters of a fit in `d` dimensions; `noiseless` is for tests only."""
+    return _native.FitSettings(
+        sparsity=_check.integer("sparsity", sparsity, 1, d),
+        iterations=_check.integer("iterations", iterations, 1, _MOST_ITERATIONS),
+        step_size=_check.positive("step_size", step_size),
+        l1_radius=_check.positive("l1_radius", l1_radius),
+        clip=_check.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP),
+        reward_clip=np.inf if reward_clip is None else _check.positive("reward_clip", reward_clip),
+        loss=_check.choice("loss", loss, ("squared", "logistic")),
+        mechanism=_check.choice("mechanism", mechanism, ("exponential", "laplace")),
+        pick_scale=_check.integer("pick_scale", pick_scale, 1, _LARGEST_SCALE),
+        value_noise=_check.choice("value_noise", value_noise, ("gaussian", "laplace")),
+        value_scale=_check.integer("value_scale", value_scale, 1, _LARGEST_SCALE),
+        noiseless=noiseless,
+    )
+
+
+def fit_paper(
+    X: Any,
+    y: npt.ArrayLike,
+    *,
+    sparsity: int,
+    iterations: int,
+    step_size: float,
+    l1_radius: float,
+    reward_clip: float,
+    noise_scale: float,
+    start: npt.ArrayLike | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+    door: Door | None = None,
+) -> npt.NDArray[np.float64]:
+    """Fit as the paper's figures did, with float gradients and its printed noise scale: not private."""
+    native, n, d = _native_rows(X)
+    rewards, begin, flags = _aligned(y, start, present, n, d)
+    return _native.paper_fit(
+        native,
+        rewards,
+        begin,
+        _check.integer("sparsity", sparsity, 1, d),
+        _check.integer("iterations", iterations, 0, _MOST_ITERATIONS),
+        _check.positive("step_size", step_size),
+        _check.positive("l1_radius", l1_radius),
+        _check.positive("reward_clip", reward_clip),
+        _check.positive("noise_scale", noise_scale),
+        flags,
+        door,
+    )
+
+
+def _native_rows(X: Any) -> tuple[Any, int, int]:
+    if _rows.is_sparse(X):
+        sparse = _rows.sparse_rows("X", X)
+        _rows.nonempty("X", sparse.shape)
+        return (sparse.indptr, sparse.indices, sparse.data, sparse.shape[1]), *sparse.shape
+    dense = _rows.dense_rows("X", X, 2, copy=False)
+    _rows.nonempty("X", dense.shape)
+    return dense, dense.shape[0], dense.shape[1]
+
+
+def _aligned(
+    y: npt.ArrayLike, start: npt.ArrayLike | None, present: object, n: int, d: int
+) -> tuple[Any, Any, Any]:
+    rewards = _rows.vector("y", y, n, ", one reward for each row of X")
+    begin = (
+        np.zeros(d) if start is None else _rows.vector("start", start, d, ", one value for each column of X")
+    )
+    flags = None if present is None else _gradient.present_flags(present, n)
+    return rewards, begin, flags

@@ -1,0 +1,212 @@
+"""From public numbers to integer noise scales whose cost is proven.
+
+Symbols: ``rows`` n, ``dim`` d, ``sparsity`` s, ``iterations`` M, ``step_size`` eta, ``l1_radius`` C,
+``clip`` c, ``rounds_per_user`` k.
+
+The scales are the smallest integers within the budget. :class:`fliphat.privacy.scales.NoiseScales` then
+recomputes their cost in exact rationals and cannot be built unless the stated epsilon and delta cover it, so
+a mistake in this file can waste noise or raise, but cannot overstate privacy.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from typing import Final
+
+from fliphat import _check
+from fliphat.privacy import accounting
+from fliphat.privacy.scales import (
+    HALF_RANGE,
+    MAX_COUNT,
+    MECHANISMS,
+    ROW_SENSITIVITY,
+    VALUE_NOISES,
+    NoiseScales,
+    check_delta,
+    gradient_noise,
+)
+
+__all__ = ["ROW_SENSITIVITY", "NoiseScales", "calibrate", "gradient_noise"]
+
+_LATTICE_LIMIT: Final = 2**62
+
+
+def calibrate(
+    *,
+    rows: int,
+    dim: int,
+    sparsity: int,
+    iterations: int,
+    step_size: float,
+    l1_radius: float,
+    clip: float,
+    delta: float,
+    epsilon: float | None = None,
+    rho: float | Fraction | None = None,
+    rounds_per_user: int = 1,
+    mechanism: str = "exponential",
+    value_noise: str | None = None,
+    split: float | None = None,
+) -> NoiseScales:
+    """Return the smallest integer noise scales that keep one fit within the budget.
+
+    Parameters
+    ----------
+    rows, dim, sparsity, iterations : int
+        n, d, s and M; public. ``1 <= sparsity <= dim``.
+    step_size, l1_radius, clip : float
+        eta, C and c; public, finite and positive.
+    delta : float
+        In ``[0, 1)``; 0 asks for pure differential privacy.
+    epsilon : float, optional
+        Above 0. Give either epsilon or rho.
+    rho : float or Fraction, optional
+        Budget in zCDP, above 0. Needs ``delta > 0``, at which the epsilon it amounts to is stated.
+    rounds_per_user : int
+        k: rows of one user that are protected together.
+    mechanism : {"exponential", "laplace"}
+        "laplace" is the paper's own peeling (report-noisy-max), which needs 1.58 times the noise.
+    value_noise : {"gaussian", "laplace"}, optional
+        By default Gaussian, or Laplace when ``delta = 0``, where Gaussian noise has no guarantee.
+    split : float, optional
+        Fraction of the budget spent on picks, above 0 and below 1. By default the one that makes both scales
+        equal: 1/2 with the exponential mechanism, 4/5 with report-noisy-max, 2/3 in pure DP.
+
+    Returns
+    -------
+    NoiseScales
+
+    Raises
+    ------
+    ValueError
+        If a parameter breaks its rule, the lattice could overflow, or a scale would pass the samplers' limit.
+
+    Examples
+    --------
+    >>> scales = calibrate(epsilon=1.0, delta=0.01, rows=2048, dim=400, sparsity=10, iterations=3,
+    ...                    step_size=1.0, l1_radius=4.0, clip=2.0)
+    >>> scales.pick_scale, scales.value_scale
+    (1116230, 1116230)
+    >>> round(scales.pick_gradient_noise, 4)
+    0.0333
+    """
+    rows = _check.integer("rows", rows, 1, MAX_COUNT)
+    dim = _check.integer("dim", dim, 1, MAX_COUNT)
+    sparsity = _check.integer("sparsity", sparsity, 1, dim)
+    releases = sparsity * _check.integer("iterations", iterations, 1, MAX_COUNT)
+    rounds_per_user = _check.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT)
+    _check_lattice(rows, step_size, l1_radius, clip)
+    _check.choice("mechanism", mechanism, MECHANISMS)
+    delta = check_delta(delta)
+    if value_noise is None:
+        value_noise = "gaussian" if delta else "laplace"
+    _check.choice("value_noise", value_noise, VALUE_NOISES)
+    if delta == 0 and value_noise == "gaussian":
+        raise ValueError("value_noise must be 'laplace' when delta is 0: Gaussian noise is never pure DP")
+    epsilon, budget = _budget(epsilon, delta, rho)
+    for_picks, for_values = _parts(budget, split, mechanism, pure=delta == 0)
+
+    shift = Fraction(ROW_SENSITIVITY * rounds_per_user)
+    if delta == 0:
+        pick_scale = math.ceil(2 * releases * shift / for_picks)
+        value_scale = math.ceil(releases * shift / for_values)
+    else:
+        pick_scale = (
+            _quadratic_scale(releases * shift**2 / 2, for_picks)
+            if mechanism == "exponential"
+            else _pure_scale(2 * shift, releases, for_picks)
+        )
+        value_scale = (
+            _quadratic_scale(releases * shift**2 / 2, for_values)
+            if value_noise == "gaussian"
+            else _pure_scale(shift, releases, for_values)
+        )
+    for name, scale in (("pick_scale", pick_scale), ("value_scale", value_scale)):
+        if scale > accounting.MAX_SCALE:
+            raise ValueError(
+                f"epsilon = {epsilon!r} with delta = {delta!r} needs {name} = {scale}, and the samplers stop "
+                f"at {accounting.MAX_SCALE}: raise epsilon, or lower iterations, sparsity or rounds_per_user"
+            )
+    return NoiseScales(
+        epsilon=epsilon,
+        delta=delta,
+        pick_scale=pick_scale,
+        value_scale=value_scale,
+        mechanism=mechanism,
+        value_noise=value_noise,
+        rows=rows,
+        sparsity=sparsity,
+        iterations=int(iterations),
+        clip=float(clip),
+        rounds_per_user=rounds_per_user,
+    )
+
+
+def _budget(epsilon: float | None, delta: float, rho: float | Fraction | None) -> tuple[float, Fraction]:
+    """Return the epsilon to state and the exact budget, in zCDP or (``delta = 0``) in epsilon itself."""
+    if (epsilon is None) == (rho is None):
+        raise ValueError("epsilon or rho must be given, and not both")
+    if epsilon is not None:
+        epsilon = _check.positive("epsilon", epsilon)
+        allowed = epsilon if delta == 0 else accounting.rho_from_epsilon(epsilon, delta)
+        # Rounded down to nothing: no scale is large enough, and the samplers' limit is the error to raise.
+        return epsilon, Fraction(allowed or sys.float_info.min)
+    if delta == 0:
+        raise ValueError("delta must be above 0 when rho is given: zCDP alone never gives delta = 0")
+    rough = _check.positive("rho", rho)
+    exact = rho if isinstance(rho, Fraction) else Fraction(rough)
+    stated = accounting.epsilon_from_rho(exact, delta)
+    # Both conversions round safely, so going there and back may lose an ulp; the stated epsilon absorbs it.
+    while accounting.rho_from_epsilon(stated, delta) < exact:
+        stated = math.nextafter(stated * (1 + 2**-50), math.inf)
+    return stated, exact
+
+
+def _parts(budget: Fraction, split: float | None, mechanism: str, *, pure: bool) -> tuple[Fraction, Fraction]:
+    if split is not None:
+        number = _check.real("split", split)
+        if not 0 < number < 1:
+            raise ValueError(f"split must be above 0 and below 1, got {split!r}")
+        share = Fraction(number)
+    elif pure:
+        share = Fraction(2, 3)
+    else:
+        share = Fraction(1, 2) if mechanism == "exponential" else Fraction(4, 5)
+    return budget * share, budget * (1 - share)
+
+
+def _quadratic_scale(cost_at_one: Fraction, budget: Fraction) -> int:
+    """Return the smallest integer whose square is at least ``cost_at_one / budget``."""
+    return math.isqrt(math.ceil(cost_at_one / budget) - 1) + 1
+
+
+def _pure_scale(shift: Fraction, releases: int, budget: Fraction) -> int:
+    """Return the smallest scale t with ``releases * pure_dp_zcdp(shift/t)`` within the budget."""
+    quadratic = _quadratic_scale(releases * shift**2 / 2, budget)
+    return min(quadratic, math.ceil(releases * shift / budget))
+
+
+def _check_lattice(rows: int, step_size: float, l1_radius: float, clip: float) -> None:
+    """Refuse public numbers for which ``theta - step_size * gradient`` could leave 63-bit integers.
+
+    Wrapping around would move a sum by far more than the sensitivity. The bound is exact, and one bit
+    below what i64 holds, which covers the rounding of ``theta / unit``.
+    """
+    step_size = _check.positive("step_size", step_size)
+    l1_radius = _check.positive("l1_radius", l1_radius)
+    clip = _check.positive("clip", clip)
+    unit = Fraction(step_size) * Fraction(clip) / (HALF_RANGE * rows)
+    if not sys.float_info.min <= unit <= sys.float_info.max:
+        raise ValueError(
+            f"step_size * clip / (2**15 * rows) must be a normal float64, got step_size = {step_size!r}, "
+            f"clip = {clip!r}, rows = {rows}"
+        )
+    reach = Fraction(l1_radius) / unit + rows * HALF_RANGE
+    if reach >= _LATTICE_LIMIT:
+        raise ValueError(
+            f"l1_radius / unit + rows * 2**15 must be below 2**62, with unit = step_size * clip / "
+            f"(2**15 * rows); got about 2**{math.log2(reach):.1f} from l1_radius = {l1_radius!r}, "
+            f"step_size = {step_size!r}, clip = {clip!r}, rows = {rows}"
+        )

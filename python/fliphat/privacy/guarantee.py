@@ -1,0 +1,274 @@
+"""The claim shown to the user: what is protected, how strongly, and whether that is proven.
+
+A :class:`Guarantee` derives ``proven`` and its ``reasons`` from what was actually run, and is refused when
+its own zCDP cost does not support its epsilon and delta: no caller can set them at will. The words are in
+:mod:`fliphat.privacy.statement`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from fliphat import _check
+from fliphat.privacy import accounting
+from fliphat.privacy.conversion import float_up
+from fliphat.privacy.paper import PaperNoise
+from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, VALUE_NOISES, NoiseScales, check_delta
+from fliphat.privacy.statement import describe
+
+__all__ = ["Guarantee", "PrivacyWarning", "state_guarantee"]
+
+SETTINGS: Final = ("bandit", "regression")
+CALIBRATIONS: Final = ("proven", "paper")
+
+
+class PrivacyWarning(UserWarning):
+    """The noise in use is not enough for the privacy it is meant to give."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """A differential privacy claim; ``str()`` is a paragraph, ``to_dict()`` a record.
+
+    Usually made by :func:`state_guarantee`.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The claim. ``delta = 0`` is pure differential privacy.
+    rho : Fraction or None
+        Exact zCDP cost that covers all the claim is about; None for the paper's noise, which has no proof.
+    setting : {"bandit", "regression"}
+        Joint DP (everyone else's view) or plain DP (the fitted model).
+    rounds_per_user : int
+        Rounds (rows) of one user that are protected together.
+    user_ids_checked : bool
+        Whether that limit is enforced by user ids, or promised by the caller.
+    mechanism, value_noise : str
+        How coordinates are picked, and the law added to their values.
+    calibration : {"proven", "paper"}
+    seeded : bool
+        Whether the noise came from a seed.
+    noise_shortfall : float or None
+        For the paper's noise: the factor it falls short by, at least.
+
+    Examples
+    --------
+    >>> claim = Guarantee(epsilon=1.0, delta=0.01, rho=Fraction(1, 10), setting="regression",
+    ...     rounds_per_user=1, user_ids_checked=False, mechanism="exponential", value_noise="gaussian",
+    ...     calibration="proven", seeded=False, noise_shortfall=None)
+    >>> claim.proven, claim.unit
+    (True, 'row')
+    """
+
+    epsilon: float
+    delta: float
+    rho: Fraction | None
+    setting: str
+    rounds_per_user: int
+    user_ids_checked: bool
+    mechanism: str
+    value_noise: str
+    calibration: str
+    seeded: bool
+    noise_shortfall: float | None
+
+    def __post_init__(self) -> None:
+        if self.epsilon != 0:
+            _check.positive("epsilon", self.epsilon)
+        check_delta(self.delta)
+        _check.choice("setting", self.setting, SETTINGS)
+        _check.integer("rounds_per_user", self.rounds_per_user, 1, MAX_COUNT)
+        _check.choice("mechanism", self.mechanism, MECHANISMS)
+        _check.choice("value_noise", self.value_noise, VALUE_NOISES)
+        _check.choice("calibration", self.calibration, CALIBRATIONS)
+        if self.calibration == "paper":
+            _check.positive("noise_shortfall", self.noise_shortfall)
+            if self.rho is not None:
+                raise ValueError(
+                    f"rho must be None for the paper's noise, which has no proof, got {self.rho}"
+                )
+            return
+        if self.noise_shortfall is not None:
+            raise ValueError(f"noise_shortfall must be None for proven noise, got {self.noise_shortfall!r}")
+        if not isinstance(self.rho, Fraction):
+            raise TypeError(f"rho must be fractions.Fraction for proven noise, got {type(self.rho).__name__}")
+        if self.delta == 0 and self.value_noise == "gaussian":
+            raise ValueError("value_noise must be 'laplace' when delta is 0: Gaussian noise is never pure DP")
+        allowed = self._rho_allowed()
+        if not 0 <= self.rho <= allowed:
+            raise ValueError(
+                f"rho must be from 0 to {float(allowed):.6g}, which is what epsilon = {self.epsilon!r} with "
+                f"delta = {self.delta!r} allows, got {float(self.rho):.6g}"
+            )
+
+    def _rho_allowed(self) -> Fraction:
+        if self.delta == 0:
+            return accounting.pure_dp_zcdp(Fraction(self.epsilon))
+        return Fraction(accounting.rho_from_epsilon(self.epsilon, self.delta))
+
+    @property
+    def proven(self) -> bool:
+        """Whether the claim is proven for what was run."""
+        return not self.reasons
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the claim is not proven; empty when it is."""
+        found = []
+        if self.noise_shortfall is not None:
+            found.append(_paper_reason(self.noise_shortfall))
+        if self.seeded:
+            found.append(
+                "the noise comes from a seed, so whoever knows or guesses it can remove the noise (seeds are "
+                "for simulation only)"
+            )
+        return tuple(found)
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbouring relation: contents are replaced, never added or removed."""
+        return "replace-one"
+
+    @property
+    def unit(self) -> str:
+        """What is protected as a whole: ``"round"`` (``"row"`` in a regression) or ``"user"``."""
+        if self.rounds_per_user > 1 or self.user_ids_checked:
+            return "user"
+        return "round" if self.setting == "bandit" else "row"
+
+    @property
+    def user_ids(self) -> str:
+        """``"checked"``, ``"promised"`` by the caller, or ``"not used"`` when single rounds are protected."""
+        if self.user_ids_checked:
+            return "checked"
+        return "promised" if self.unit == "user" else "not used"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return a record that ``json`` can write; floats survive the round trip.
+
+        ``rho`` is rounded up to a float, ``rho_exact`` is the fraction itself.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "epsilon": float(self.epsilon),
+            "delta": float(self.delta),
+            "rho": None if self.rho is None else float_up(self.rho),
+            "rho_exact": None if self.rho is None else str(self.rho),
+            "setting": self.setting,
+            "definition": "joint" if self.setting == "bandit" else "central",
+            "neighbours": self.neighbours,
+            "unit": self.unit,
+            "rounds_per_user": int(self.rounds_per_user),
+            "user_ids": self.user_ids,
+            "mechanism": self.mechanism,
+            "value_noise": self.value_noise,
+            "calibration": self.calibration,
+            "seeded": bool(self.seeded),
+            "noise_shortfall": self.noise_shortfall,
+            "proven": self.proven,
+            "reasons": list(self.reasons),
+        }
+
+    def __str__(self) -> str:
+        return describe(self)
+
+
+def state_guarantee(
+    noise: NoiseScales | PaperNoise,
+    *,
+    setting: str,
+    user_ids_checked: bool = False,
+    seeded: bool = False,
+    rounds_per_user: int | None = None,
+    stacklevel: int = 2,
+) -> Guarantee:
+    """Return the claim that the given noise supports; warns if that noise is the paper's.
+
+    A regression states what its one fit cost. A bandit refits for as long as it lives, each time within the
+    same budget and on other rows, so it states the whole budget.
+
+    Parameters
+    ----------
+    noise : NoiseScales or PaperNoise
+        From :func:`fliphat.privacy.calibration.calibrate` or :func:`fliphat.privacy.paper.calibrate_paper`.
+    setting : {"bandit", "regression"}
+    user_ids_checked : bool
+        Whether ids are given for every round and the limit per user is enforced.
+    seeded : bool
+        Whether the noise comes from a seed: then nothing is proven. No warning, experiments are seeded.
+    rounds_per_user : int, optional
+        Only for the paper's noise, which does not know it; 1 by default.
+    stacklevel : int
+        As in :func:`warnings.warn`.
+
+    Returns
+    -------
+    Guarantee
+
+    Warns
+    -----
+    PrivacyWarning
+        For the paper's noise, with the factor by which it falls short.
+
+    Examples
+    --------
+    >>> from fliphat.privacy.calibration import calibrate
+    >>> scales = calibrate(epsilon=1.0, delta=0.01, rows=2048, dim=400, sparsity=10, iterations=3,
+    ...                    step_size=1.0, l1_radius=4.0, clip=2.0)
+    >>> print(str(state_guarantee(scales, setting="bandit"))[:72])
+    Proven: joint differential privacy with epsilon = 1.0, delta = 0.01. Pro
+    """
+    if isinstance(noise, NoiseScales):
+        if rounds_per_user not in (None, noise.rounds_per_user):
+            raise ValueError(
+                f"rounds_per_user must be {noise.rounds_per_user}, which the noise was calibrated for, "
+                f"got {rounds_per_user}"
+            )
+        rounds, rho, shortfall = noise.rounds_per_user, _stated_rho(noise, setting), None
+    elif isinstance(noise, PaperNoise):
+        rounds, rho, shortfall = rounds_per_user or 1, None, noise.shortfall
+        warnings.warn(
+            f"No privacy is proven: {_paper_reason(shortfall)}", PrivacyWarning, stacklevel=stacklevel
+        )
+    else:
+        raise TypeError(f"noise must be NoiseScales or PaperNoise, got {type(noise).__name__}")
+    return Guarantee(
+        epsilon=noise.epsilon,
+        delta=noise.delta,
+        rho=rho,
+        setting=setting,
+        rounds_per_user=rounds,
+        user_ids_checked=user_ids_checked,
+        mechanism=noise.mechanism,
+        value_noise=noise.value_noise,
+        calibration=noise.calibration,
+        seeded=seeded,
+        noise_shortfall=shortfall,
+    )
+
+
+def _stated_rho(noise: NoiseScales, setting: str) -> Fraction:
+    if setting == "regression":
+        # Pure DP has two valid zCDP costs, of the parts and of the whole; the smaller one is stated.
+        whole = noise.rho if noise.delta else accounting.pure_dp_zcdp(Fraction(noise.epsilon))
+        return min(noise.rho, whole)
+    if noise.delta == 0:
+        return accounting.pure_dp_zcdp(Fraction(noise.epsilon))
+    return Fraction(accounting.rho_from_epsilon(noise.epsilon, noise.delta))
+
+
+def _paper_reason(shortfall: float) -> str:
+    reason = "contexts are not clipped to the bound the paper's noise assumes"
+    if shortfall <= 1:
+        return reason
+    # Rounded down: "at least" must stay true.
+    factor = math.floor(shortfall * 10) / 10
+    return f"the paper's noise is at least {factor:.1f} times too small for the loss it states, and {reason}"

@@ -1,0 +1,271 @@
+"""From public numbers to noise scales: within budget, no larger than needed, refused when unsafe."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pickle
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from fliphat.privacy import accounting as acc
+from fliphat.privacy.calibration import ROW_SENSITIVITY, NoiseScales, calibrate, gradient_noise
+from fliphat.privacy.paper import calibrate_paper, paper_context_bound, paper_iterations, paper_reward_clip
+
+PUBLIC = {
+    "rows": 2048,
+    "dim": 400,
+    "sparsity": 10,
+    "iterations": 3,
+    "step_size": 1.0,
+    "l1_radius": 4.0,
+    "clip": 2.0,
+    "delta": 0.01,
+    "epsilon": 1.0,
+}
+PAPER = {name: PUBLIC[name] for name in PUBLIC if name != "clip"} | {"step_size": 1e-4}
+
+
+def scales(**changes):
+    return calibrate(**(PUBLIC | changes))
+
+
+@pytest.mark.parametrize(("iterations", "most"), [(1, 9.9), (5, 22.1), (10, 31.2), (20, 44.1)])
+def test_noise_at_equal_split_is_within_the_promised_multiples(iterations, most):
+    found = scales(iterations=iterations, split=0.5)
+    assert found.pick_scale <= most * found.sensitivity
+    assert found.value_scale <= most * found.sensitivity
+
+
+@pytest.mark.parametrize(("iterations", "printed"), [(1, 23.5), (5, 136), (10, 288), (20, 604)])
+def test_the_printed_formula_gives_the_printed_multiples(iterations, printed):
+    noise = calibrate_paper(**(PAPER | {"iterations": iterations}))
+    assert noise.noise_scale / noise.sensitivity == pytest.approx(printed, rel=4e-3)
+
+
+def spent_by_hand(found):
+    """The design's formulas, typed again."""
+    shift, count = found.sensitivity, found.iterations * found.sparsity
+    pick, value = Fraction(shift, found.pick_scale), Fraction(shift, found.value_scale)
+    if found.delta == 0:
+        return count * (2 * pick + value)
+    pick_cost = pick**2 / 2 if found.mechanism == "exponential" else min(2 * pick**2, 2 * pick)
+    value_cost = value**2 / 2 if found.value_noise == "gaussian" else min(value**2 / 2, value)
+    return count * (pick_cost + value_cost)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    epsilon=st.floats(0.2, 200),
+    delta=st.one_of(st.just(0.0), st.floats(1e-12, 0.5)),
+    sparsity=st.integers(1, 60),
+    iterations=st.integers(1, 40),
+    rounds=st.integers(1, 20),
+    mechanism=st.sampled_from(["exponential", "laplace"]),
+    laplace=st.booleans(),
+    split=st.one_of(st.none(), st.floats(0.05, 0.95)),
+)
+def test_cost_is_within_budget_and_each_scale_is_the_smallest(
+    epsilon, delta, sparsity, iterations, rounds, mechanism, laplace, split
+):
+    found = scales(
+        epsilon=epsilon,
+        delta=delta,
+        sparsity=sparsity,
+        iterations=iterations,
+        rounds_per_user=rounds,
+        mechanism=mechanism,
+        value_noise="laplace" if laplace or delta == 0 else "gaussian",
+        split=split,
+    )
+    budget = Fraction(epsilon) if delta == 0 else Fraction(acc.rho_from_epsilon(epsilon, delta))
+    spent = found.pure_epsilon if delta == 0 else found.rho
+    assert spent == spent_by_hand(found)
+    assert spent <= budget
+    assume(found.pick_scale > 1 and found.value_scale > 1)
+    fields = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+    smaller = {"pick_scale": found.pick_scale - 1, "value_scale": found.value_scale - 1}
+    with pytest.raises(ValueError, match=r"pick_scale = .* allows"):
+        NoiseScales(**(fields | smaller))
+
+
+def test_the_default_split_makes_both_scales_equal():
+    for changes in (
+        {},
+        {"value_noise": "laplace"},
+        {"mechanism": "laplace"},
+        {"mechanism": "laplace", "value_noise": "laplace"},
+        {"delta": 0.0},
+        {"delta": 0.0, "mechanism": "laplace"},
+    ):
+        found = scales(**changes)
+        assert abs(found.pick_scale - found.value_scale) <= 1, changes
+
+
+def test_a_larger_share_for_picks_moves_noise_to_values():
+    few, even, many = (scales(split=split) for split in (0.2, 0.5, 0.8))
+    assert few.pick_scale > even.pick_scale > many.pick_scale
+    assert few.value_scale < even.value_scale < many.value_scale
+
+
+def test_exact_values():
+    found = scales(delta=0.0, epsilon=3.0, iterations=1, sparsity=1)
+    assert (found.pick_scale, found.value_scale) == (ROW_SENSITIVITY, ROW_SENSITIVITY)
+    assert found.pure_epsilon == 3
+    assert found.value_noise == "laplace"
+    found = scales(rho=Fraction(1, 100), epsilon=None, iterations=1, sparsity=1)
+    assert (found.pick_scale, found.value_scale) == (10 * ROW_SENSITIVITY, 10 * ROW_SENSITIVITY)
+    assert found.rho == Fraction(1, 100)
+    assert found.epsilon >= acc.epsilon_from_rho(Fraction(1, 100), 0.01)
+
+
+def test_report_noisy_max_needs_1_58_times_the_noise():
+    ratio = scales(mechanism="laplace", value_noise="laplace").pick_scale / scales().pick_scale
+    assert ratio == pytest.approx(math.sqrt(2.5), rel=1e-4)
+
+
+def test_rounds_per_user_scale_the_noise():
+    assert scales(rounds_per_user=3).sensitivity == 3 * ROW_SENSITIVITY
+    assert scales(rounds_per_user=3).pick_scale == pytest.approx(3 * scales().pick_scale, rel=1e-5)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(1e-9, 100), st.floats(1e-12, 0.5))
+def test_a_budget_in_rho_states_an_epsilon_that_covers_it(rho, delta):
+    found = scales(epsilon=None, rho=rho, delta=delta, iterations=1, sparsity=1)
+    assert found.rho <= Fraction(rho) <= Fraction(acc.rho_from_epsilon(found.epsilon, delta))
+    assert found.epsilon <= acc.epsilon_from_rho(rho, delta) * (1 + 1e-12) + 1e-9
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0.01, 0.3])
+def test_a_budget_in_rho_spent_to_the_last_fraction_is_still_covered(delta):
+    # One pick and one value at k times the sensitivity cost exactly 1/k^2: no slack absorbs rounding.
+    for k in range(2, 40):
+        found = scales(epsilon=None, rho=Fraction(1, k * k), delta=delta, iterations=1, sparsity=1)
+        assert found.rho == Fraction(1, k * k) <= Fraction(acc.rho_from_epsilon(found.epsilon, delta))
+
+
+def test_gradient_noise_is_the_planners_formula():
+    found = scales(iterations=2)
+    nu = 2 * 2.0 * math.sqrt(2 * 10 / acc.rho_from_epsilon(1.0, 0.01)) / 2048
+    assert found.pick_gradient_noise == pytest.approx(nu, rel=1e-5)
+    assert found.value_gradient_noise == gradient_noise(found.value_scale, clip=2.0, rows=2048)
+
+
+@pytest.mark.parametrize(
+    "weaker",
+    [
+        {"pick_scale": 1_000_000},
+        {"value_scale": 1_000_000},
+        {"rounds_per_user": 2},
+        {"iterations": 4},
+        {"sparsity": 11},
+        {"epsilon": 0.99},
+        {"delta": 0.009},
+        {"mechanism": "laplace"},
+        {"delta": 0.0},
+        {"delta": 0.0, "value_noise": "laplace"},
+    ],
+)
+def test_control_scales_that_do_not_support_the_claim_cannot_be_built(weaker):
+    with pytest.raises(ValueError, match="but epsilon"):
+        dataclasses.replace(scales(), **weaker)
+
+
+def test_scales_cannot_be_changed():
+    found = scales()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.pick_scale = 1
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_the_lattice_limit_is_exact():
+    # C/unit = n 2^15 C/(eta c), so with n = 2^20 and eta = c = 1 the sum is 2^35 (C + 1).
+    room = {"rows": 2**20, "step_size": 1.0, "clip": 1.0}
+    assert scales(**room, l1_radius=2.0**27 - 2).pick_scale > 0
+    with pytest.raises(ValueError, match=r"must be below 2\*\*62.*got about 2\*\*62\.0 from l1_radius"):
+        scales(**room, l1_radius=2.0**27 - 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be a finite number above 0, got 0.0"),
+        ({"epsilon": -1.0}, "epsilon must be a finite number above 0, got -1.0"),
+        ({"epsilon": None}, "epsilon or rho must be given, and not both"),
+        ({"rho": 0.1}, "epsilon or rho must be given, and not both"),
+        ({"epsilon": None, "rho": 0.1, "delta": 0.0}, "delta must be above 0 when rho is given"),
+        ({"epsilon": None, "rho": -0.1}, "rho must be a finite number above 0, got -0.1"),
+        ({"delta": 1.0}, "delta must be at least 0 and below 1, got 1.0"),
+        ({"delta": -0.1}, "delta must be at least 0 and below 1, got -0.1"),
+        ({"delta": math.nan}, "delta must be at least 0 and below 1, got nan"),
+        ({"sparsity": 401}, "sparsity must be an integer from 1 to 400, got 401"),
+        ({"sparsity": 0}, "sparsity must be an integer from 1 to 400, got 0"),
+        ({"iterations": 0}, "iterations must be an integer from 1 .*, got 0"),
+        ({"rows": 0}, "rows must be an integer from 1 .*, got 0"),
+        ({"rounds_per_user": 0}, "rounds_per_user must be an integer from 1 .*, got 0"),
+        ({"step_size": 0.0}, "step_size must be a finite number above 0, got 0.0"),
+        ({"clip": math.inf}, "clip must be a finite number above 0, got inf"),
+        ({"l1_radius": math.nan}, "l1_radius must be a finite number above 0, got nan"),
+        ({"clip": 1e-200, "step_size": 1e-200}, r"step_size \* clip .* must be a normal float64"),
+        ({"clip": 1e200, "step_size": 1e200}, r"step_size \* clip .* must be a normal float64"),
+        ({"split": 0.0}, "split must be above 0 and below 1, got 0.0"),
+        ({"split": 1.0}, "split must be above 0 and below 1, got 1.0"),
+        ({"split": math.nan}, "split must be above 0 and below 1, got nan"),
+        ({"mechanism": "flip"}, "mechanism must be one of 'exponential', 'laplace', got 'flip'"),
+        ({"value_noise": "uniform"}, "value_noise must be one of 'gaussian', 'laplace', got 'uniform'"),
+        ({"delta": 0.0, "value_noise": "gaussian"}, "value_noise must be 'laplace' when delta is 0"),
+        (
+            {"epsilon": 1e-7, "delta": 1e-12},
+            "epsilon = 1e-07 .* needs pick_scale = .* the samplers stop at 1099511627775",
+        ),
+        ({"epsilon": 1e-40, "delta": 1e-300}, "the samplers stop at 1099511627775: raise epsilon"),
+    ],
+)
+def test_bad_numbers_are_refused_by_name_and_rule(changes, message):
+    with pytest.raises(ValueError, match=message):
+        scales(**changes)
+
+
+# The paper's noise ------------------------------------------------------------------------------------------
+
+
+def test_the_papers_numbers():
+    assert paper_context_bound(400) == pytest.approx(3.4616, abs=1e-4)
+    assert [paper_iterations(2**k, l1_radius=3.75) for k in (3, 5, 6, 14, 15)] == [0, 0, 1, 1, 2]
+    clip = paper_reward_clip(1024, context_bound=3.0, l1_radius=4.0)
+    assert clip == pytest.approx(12 + math.sqrt(2 * math.log(1025)))
+    noise = calibrate_paper(**(PAPER | {"rows": 1024, "context_bound": 3.0}))
+    assert noise.reward_clip == clip
+    assert noise.sensitivity == pytest.approx(1e-4 * (clip + 12) / 1024)
+    assert noise.shortfall == 12.0
+    assert (noise.calibration, noise.mechanism, noise.value_noise) == ("paper", "laplace", "laplace")
+
+
+def test_the_shortfall_is_reached_by_two_rows():
+    noise = calibrate_paper(**(PAPER | {"rows": 1, "context_bound": 3.0, "step_size": 1.0}))
+    theta = (noise.l1_radius, 0.0)
+
+    def second_coordinate_of_gradient(x, y):
+        return 2 * x[1] * (x[0] * theta[0] + x[1] * theta[1] - y)
+
+    one = second_coordinate_of_gradient((3.0, 3.0), -noise.reward_clip)
+    other = second_coordinate_of_gradient((3.0, -3.0), -noise.reward_clip)
+    assert abs(one - other) == pytest.approx(noise.shortfall * noise.sensitivity)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"delta": 0.0}, "delta must be above 0 and below 1 for the paper's formula, got 0.0"),
+        ({"dim": 1, "sparsity": 1}, "dim must be an integer from 2 .*, got 1"),
+        ({"iterations": 0}, "iterations must be an integer from 1 .*, got 0"),
+        ({"context_bound": -1.0}, "context_bound must be a finite number above 0, got -1.0"),
+    ],
+)
+def test_the_paper_calibration_refuses_bad_numbers(changes, message):
+    with pytest.raises(ValueError, match=message):
+        calibrate_paper(**(PAPER | changes))
