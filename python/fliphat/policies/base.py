@@ -22,8 +22,8 @@ class Decision(NamedTuple):
     arm : int
         From 0 to K - 1.
     valid : bool
-        False if the contexts could not be used (NaN, infinity): the arm is then uniformly random, and the round
-        is not learned from.
+        False if the contexts could not be used (NaN, infinity): the arm is then uniformly random, and the
+        round is not learned from.
     episode : int
         The episode the round belongs to.
     """

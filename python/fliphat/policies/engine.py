@@ -153,7 +153,8 @@ class Engine:
         if isinstance(users, (str, bytes)) or len(users) != count:
             raise ValueError(f"users must have one id for each of the {count} rounds")
         who = [digest("user", user, self.secret) for user in users]
-        keep, counts = np.zeros(count, np.uint8), {}
+        keep = np.zeros(count, np.uint8)
+        counts: dict[bytes, int] = {}
         for i, one in enumerate(who):
             before = counts.get(one)
             if before is None:

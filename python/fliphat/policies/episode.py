@@ -6,7 +6,7 @@ One number a round says all there is to know about its reward, at 4 bytes a roun
 |---|---|
 | NaN | awaited |
 | a finite number | the reward |
-| -inf | awaited, but the row is one of zeros whatever comes (invalid contexts, user beyond the limit, forgotten) |
+| -inf | awaited, but the row is one of zeros whatever comes (invalid, user beyond the limit, forgotten) |
 | +inf | came, and the row is one of zeros |
 """
 

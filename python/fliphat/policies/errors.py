@@ -6,7 +6,7 @@ __all__ = ["CopyError", "SnapshotError", "StoreError"]
 
 
 class CopyError(RuntimeError):
-    """This object is not the one live policy: it is a copy, a forked child's, or was handed over or closed."""
+    """Not the one live policy: a copy, a forked child's, or one that was handed over or closed."""
 
 
 class StoreError(RuntimeError):

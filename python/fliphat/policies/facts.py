@@ -98,7 +98,7 @@ class EpisodeFacts:
     @classmethod
     def from_dict(cls, record: dict[str, Any], estimate: SparseEstimate) -> EpisodeFacts:
         """Return the facts that :meth:`to_dict` wrote."""
-        return cls(
-            **{name: math.inf if value is None else value for name, value in record.items()},
-            estimate=estimate,
-        )
+        filled: dict[str, Any] = {
+            name: math.inf if value is None else value for name, value in record.items()
+        }
+        return cls(**filled, estimate=estimate)

@@ -24,7 +24,7 @@ def fit(
     present: npt.NDArray[np.bool_],
     last: SparseEstimate,
 ) -> SparseEstimate:
-    """Fit an episode's rows with fresh noise. Calling it twice on the same rows costs the privacy budget twice.
+    """Fit an episode's rows with fresh noise; twice on the same rows costs the privacy budget twice.
 
     Parameters
     ----------

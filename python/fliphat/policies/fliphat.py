@@ -42,8 +42,8 @@ _COPY = (
     "original can play. FLIPHAT.save and FLIPHAT.load hand a policy over"
 )
 _CHILD = (
-    "this policy belongs to the process that made it, and this is a forked child: two processes would fit the "
-    "same rows twice. Make or load the policy after the fork"
+    "this policy belongs to the process that made it, and this is a forked child: two processes would fit "
+    "the same rows twice. Make or load the policy after the fork"
 )
 _SAVED = "this policy was handed over by save: load the file to go on"
 _CLOSED = "this policy was closed: open its store again to go on"
@@ -191,7 +191,7 @@ class FLIPHAT:
         settings = engine.settings
         self._engine: Engine | None = engine
         self._public: _Public | None = None
-        self._reason: str | None = None
+        self._reason = ""  # why there is no engine
         self._settings = settings
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -231,8 +231,12 @@ class FLIPHAT:
         CopyError
             If this is not the one live policy.
         """
-        with self._playing() as engine:
-            return engine.select(contexts, user, key)
+        if self._pid != os.getpid():
+            raise CopyError(_CHILD)
+        with self._lock:  # spelled out here and in `update`: a context manager of our own would cost 2 us
+            if self._engine is None:
+                raise CopyError(self._reason)
+            return self._engine.select(contexts, user, key)
 
     def select_batch(
         self, contexts: Any, users: Sequence[Any] | None = None, *, arms: int | None = None
@@ -268,7 +272,7 @@ class FLIPHAT:
         Returns
         -------
         bool
-            False if the round's episode was over and its estimate computed: the reward is dropped and counted.
+            False if its episode was over and the estimate computed: the reward is dropped and counted.
 
         Raises
         ------
@@ -276,8 +280,12 @@ class FLIPHAT:
             If the reward is not such a number, the decision is unknown or already has a reward. Nothing
             changed then.
         """
-        with self._playing() as engine:
-            return engine.update(decision, reward)
+        if self._pid != os.getpid():
+            raise CopyError(_CHILD)
+        with self._lock:
+            if self._engine is None:
+                raise CopyError(self._reason)
+            return self._engine.update(decision, reward)
 
     def update_batch(self, decisions: Any, rewards: npt.ArrayLike) -> int:
         """Hand in several rewards, all of them or (on an error) none.
@@ -357,7 +365,7 @@ class FLIPHAT:
     def close(self) -> None:
         """Let go of the store; the policy can't play any more. Closing twice is harmless."""
         with self._lock:
-            if self._engine is not None and self._reason is None and self._pid == os.getpid():
+            if self._engine is not None and self._pid == os.getpid():
                 self._let_go(_CLOSED)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -435,8 +443,8 @@ class FLIPHAT:
         if self._pid != os.getpid():  # before the lock, which a thread of the parent may have held
             raise CopyError(_CHILD)
         with self._lock:
-            if self._reason is not None or self._engine is None:
-                raise CopyError(self._reason or _COPY)
+            if self._engine is None:
+                raise CopyError(self._reason)
             yield self._engine
 
     def _look(self) -> _Public:

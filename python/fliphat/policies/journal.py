@@ -112,14 +112,14 @@ class Journal:
         """Append played rounds: `records` of :data:`ROUND`, and the chosen rows' arrays in file order."""
         checksum, size = 0, 0
         for descriptor, part in zip(self._files[1:], rows, strict=True):
-            data = memoryview(part).cast("B") if part.size else b""
+            data = part.data.cast("B") if part.size else b""
             checksum, size = zlib.crc32(data, checksum), size + len(data)
             if data:
                 files.write_all(descriptor, data)
             faults.reached("rows written")
         self._append(_ROUNDS, count, 0, checksum, size, records)
 
-    def add_rewards(self, rows: Sequence[int], codes: Sequence[float], late: int) -> None:
+    def add_rewards(self, rows: Any, codes: Any, late: int) -> None:
         """Append rewards, by row, and a number of late ones."""
         if len(rows) == 1:
             payload = _ONE_REWARD.pack(rows[0], codes[0])

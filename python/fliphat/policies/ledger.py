@@ -20,7 +20,7 @@ __all__ = ["CLAIMED", "COMMITTED", "OPEN", "RELEASED", "VERSION", "Ledger", "met
 
 VERSION: Final = 1
 
-#: States of an episode, in order: rows arrive; its fit was claimed; its estimate is durable; its rows are gone.
+#: States of an episode: rows arrive; its fit was claimed; its estimate is durable; its rows are gone.
 OPEN, CLAIMED, COMMITTED, RELEASED = "open", "claimed", "committed", "released"
 
 _SCHEMA = """

@@ -84,6 +84,6 @@ def _replay(engine: Engine, frame: Frame, lengths: Any) -> None:
         lengths[at : at + count] = frame.rounds["length"]
     episode.played(count, int(frame.rounds["id"][0]))
     engine.with_users = bool(frame.rounds["flags"][0] & HAS_USER)
-    for user in users_of([frame.rounds]):
+    for user in users_of(frame.rounds):
         engine.users[user] = engine.users.get(user, 0) + 1
-    engine.keys.update(keys_of([frame.rounds], episode.index))
+    engine.keys.update(keys_of(frame.rounds, episode.index))

@@ -209,7 +209,7 @@ def csr_matrix(
     wide = len(values) >= 2**31
     offsets = np.zeros(len(lengths) + 1, np.int64 if wide else np.int32)
     np.cumsum(lengths, out=offsets[1:])
-    matrix = csr_array((len(lengths), dim), dtype=values.dtype)
+    matrix: Any = csr_array((len(lengths), dim), dtype=values.dtype)
     matrix.indptr, matrix.data = offsets, values
     matrix.indices = columns.astype(np.int64) if wide else columns
     return matrix

@@ -16,7 +16,7 @@ the exponential mechanism it is ``2 sqrt(s / rho) ln(d) / n``.
 | ``reward_clip`` | none: the gradient clip bounds every row (paper: x_max b_max + sqrt(2 ln(1 + n))) |
 | ``episodes``, ``warm_start`` | planned, True |
 | first planned episode n_0 | detectable signal 0.27 at n_0, and at least 13 ln d + 1 rounds |
-| iterations M, step eta | detectable above 0.172: M = 1, eta = 0.5; above 0.0316: M = 2, eta = 1; else M = 3, eta = 1 |
+| iterations M, step eta | signal above 0.172: M = 1, eta = 0.5; above 0.0316: M = 2, eta = 1; else 3, 1 |
 | warm start | from the last estimate if its detectable signal was below 0.253: M - 1 (at least 1), eta = 1 |
 | unit of eta | 1 / context_scale^2 (logistic: 4 / context_scale^2, whose curvature is a quarter) |
 | paper: M, eta | floor(0.16 ln(1 + n b_max^2)), 1e-4 |

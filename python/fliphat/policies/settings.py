@@ -15,7 +15,7 @@ from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, check_delta
 
 __all__ = ["Schedule", "Settings"]
 
-#: A number, a sequence with one number an episode (the last one repeats), or a function of the rows n of a fit.
+#: A number, a sequence of one number an episode (the last one repeats), or a function of a fit's rows n.
 Schedule: TypeAlias = float | Sequence[float] | Callable[[int], float]
 
 _LARGEST_DIM: Final = 2**31 - 1
@@ -75,7 +75,7 @@ class Settings:
         dtype: object,
         seed: object,
     ) -> Settings:
-        """Return the arguments with defaults filled in; raises ValueError or TypeError naming the argument."""
+        """Return the arguments with defaults filled in; errors name the argument."""
         dim = _check.integer("dim", dim, 1, _LARGEST_DIM)
         sparsity = _check.integer("sparsity", sparsity, 1, dim)
         _check.choice("episodes", episodes, ("planned", "doubling"))

@@ -50,8 +50,8 @@ def write(path: Path, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]
     parts = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     listed = [[name, str(part.dtype.str), list(part.shape)] for name, part in parts.items()]
     text = json.dumps({"record": record, "arrays": listed}).encode()
-    body = [struct.pack("<Q", len(text)), text]
-    body += [memoryview(part).cast("B") for part in parts.values() if part.size]
+    body: list[bytes | memoryview] = [struct.pack("<Q", len(text)), text]
+    body += [part.data.cast("B") for part in parts.values() if part.size]
     digest, length = hashlib.sha256(), 0
     for part in body:
         digest.update(part)
@@ -144,7 +144,7 @@ def _read(descriptor: int, path: Path) -> tuple[dict[str, Any], dict[str, npt.ND
         for name, dtype, shape in listing["arrays"]:
             array = np.empty(shape, dtype)
             if array.size:
-                file.readinto(memoryview(array).cast("B"))  # type: ignore[attr-defined]
+                file.readinto(array.data.cast("B"))
             arrays[name] = array
         return listing["record"], arrays
 

@@ -13,7 +13,7 @@ import json
 import os
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -84,7 +84,7 @@ class Store:
 
     def rows(self, layout: str) -> FileRows:
         """Begin the open episode's files."""
-        with self._guard():
+        with self:
             self._journal = Journal(
                 self.path,
                 self._stem(),
@@ -104,7 +104,7 @@ class Store:
         flags = (KEPT if keep else 0) | (HAS_USER if user else 0) | (HAS_KEY if key else 0)
         length = int(rows.staged_lengths[0]) if rows.layout == "csr" else 0
         arm = decision.arm if decision.valid else -1 - decision.arm
-        with self._guard():
+        with self:
             self._journal.add_rounds(1, pack_round(decision.id, arm, length, flags, user, key), rows.staged)
 
     def log_rounds(
@@ -126,12 +126,12 @@ class Store:
         if users is not None:
             records["flags"] |= HAS_USER
             records["user"] = np.frombuffer(b"".join(users), records.dtype["user"])
-        with self._guard():
+        with self:
             self._journal.add_rounds(len(ids), records.tobytes(), rows.staged)
 
-    def log_rewards(self, rows: Sequence[int], codes: Sequence[float], late: int = 0) -> None:
+    def log_rewards(self, rows: Any, codes: Any, late: int = 0) -> None:
         """Append rewards, by row of the open episode."""
-        with self._guard():
+        with self:
             if self._journal is not None:
                 self._journal.add_rewards(rows, codes, late)
                 return
@@ -151,7 +151,7 @@ class Store:
         """Fix which rewards count, once and for all."""
         if episode.claimed:
             return  # an earlier fit was cut off; its claim stands
-        with self._guard():
+        with self:
             assert self._journal is not None
             self._journal.sync()
             faults.reached("before claim")
@@ -161,11 +161,10 @@ class Store:
 
     def commit(self, facts: EpisodeFacts, engine: Engine) -> None:
         """Make an estimate durable, with the rounds of users it learned from and the keys played."""
-        with self._guard():
+        with self:
             assert self._journal is not None
-            rounds = [
-                frame.rounds for frame in self._journal.frames(check_rows=False) if frame.rounds is not None
-            ]
+            frames = self._journal.frames(check_rows=False)
+            rounds = np.concatenate([frame.rounds for frame in frames if frame.rounds is not None])
             users = Counter(users_of(rounds))
             faults.reached("before commit")
             with self._ledger.transaction() as connection:
@@ -198,7 +197,7 @@ class Store:
 
     def finish(self, episode: int) -> None:
         """Forget a committed episode's rows, and turn to the next."""
-        with self._guard():
+        with self:
             self.discard_rows()
             for path in self.path.glob(f"episode-{episode:05d}.*"):
                 path.unlink()
@@ -214,7 +213,7 @@ class Store:
         old = self._journal
         if old is None:
             return
-        with self._guard():
+        with self:
             frames = old.frames(check_rows=False)
             self._generation += 1
             fresh = self.rows(old.layout)
@@ -224,7 +223,7 @@ class Store:
                     self._journal.add_rounds(*_emptied(frame.rounds, old))
                 elif frame.rewards is not None:
                     codes = np.full(len(frame.rewards), np.inf)
-                    self._journal.add_rewards(frame.rewards["row"], codes, frame.late)  # type: ignore[arg-type]
+                    self._journal.add_rewards(frame.rewards["row"], codes, frame.late)
             self._journal.sync()
             faults.reached("before forget")
             with self._ledger.transaction() as connection:
@@ -266,14 +265,14 @@ class Store:
 
     def hand_over(self, path: Path) -> None:
         """Record that the policy goes on in a file, and forget it here."""
-        with self._guard():
+        with self:
             with self._ledger.transaction() as connection:
                 ledger.put(connection, "handed_over", path.absolute())
             faults.reached("handed over")
 
     def flush(self) -> None:
         """Return when every call so far is on disk."""
-        with self._guard():
+        with self:
             if self._journal is not None:
                 self._journal.sync()
 
@@ -301,16 +300,13 @@ class Store:
         if moved.rowcount != 1:
             raise StoreError(f"episode {episode} is not {before} in the ledger: the store was changed")
 
-    @contextlib.contextmanager
-    def _guard(self) -> Iterator[None]:
-        """Refuse to go on after a failure: what is on disk is known again only after reopening."""
+    def __enter__(self) -> None:
+        """Begin a durable step. After one failed, what is on disk is known again only after reopening."""
         if self.failed or self._lock is None:
             raise StoreError(f"store {str(self.path)!r} failed or was closed: open it again")
-        try:
-            yield
-        except BaseException:
-            self.failed = True
-            raise
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.failed = self.failed or kind is not None
 
 
 def _emptied(rounds: npt.NDArray[Any], journal: Journal) -> tuple[int, bytes, list[npt.NDArray[Any]]]:
@@ -322,20 +318,18 @@ def _emptied(rounds: npt.NDArray[Any], journal: Journal) -> tuple[int, bytes, li
     return len(empty), empty.tobytes(), [np.zeros((len(empty), journal.dim), journal.dtype)]
 
 
-def users_of(rounds: list[npt.NDArray[Any]]) -> Iterator[bytes]:
-    for records in rounds:
-        for record in records[(records["flags"] & HAS_USER) != 0]:
-            yield bytes(record["user"])
+def users_of(rounds: npt.NDArray[Any]) -> Iterator[bytes]:
+    """Yield the user of each round that had one."""
+    for record in rounds[(rounds["flags"] & HAS_USER) != 0]:
+        yield bytes(record["user"])
 
 
-def keys_of(rounds: list[npt.NDArray[Any]], episode: int) -> Iterator[tuple[bytes, Decision]]:
-    for records in rounds:
-        for record in records[(records["flags"] & HAS_KEY) != 0]:
-            arm = int(record["arm"])
-            yield (
-                bytes(record["key"]),
-                Decision(int(record["id"]), arm if arm >= 0 else -1 - arm, arm >= 0, episode),
-            )
+def keys_of(rounds: npt.NDArray[Any], episode: int) -> Iterator[tuple[bytes, Decision]]:
+    """Yield the key of each round that had one, and its decision."""
+    for record in rounds[(rounds["flags"] & HAS_KEY) != 0]:
+        arm = int(record["arm"])
+        played = arm if arm >= 0 else -1 - arm
+        yield bytes(record["key"]), Decision(int(record["id"]), played, arm >= 0, episode)
 
 
 def _refuse_foreign(path: Path) -> None:

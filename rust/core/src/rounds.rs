@@ -149,8 +149,12 @@ impl<'a, C: Contexts> Rounds<'a, C> {
             0..SERIAL_BELOW => 1,
             _ => thread::available_parallelism().map_or(1, |cores| cores.get()),
         };
-        let share = chosen.len().div_ceil(threads).max(1);
         let level = Level::best();
+        if threads == 1 {
+            level.run(DensePart { rounds: self, first: 0, chosen: &mut chosen, out });
+            return Ok(chosen);
+        }
+        let share = chosen.len().div_ceil(threads).max(1);
         thread::scope(|scope| {
             let parts = chosen.chunks_mut(share).zip(out.chunks_mut((share * columns).max(1)));
             let mut jobs = parts.enumerate().map(|(p, (chosen, out))| DensePart {
