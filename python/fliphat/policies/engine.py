@@ -197,8 +197,9 @@ class Engine:
     def update_batch(self, decisions: Any, rewards: Any) -> int:
         """Record several rewards, all or none; the number that came in time."""
         ids = _identities(decisions)
-        numbers = _rows.vector("rewards", rewards, len(ids), ", one reward for each decision")
-        self._check_rewards(numbers)
+        given = _rows.plain_array("rewards", rewards)
+        numbers = _rows.vector("rewards", given, len(ids), ", one reward for each decision")
+        self._check_rewards(numbers, given.dtype)
         episode = self.episode
         rows, late = [], 0
         for identity in ids:
@@ -238,7 +239,9 @@ class Engine:
         if self.settings.loss == "logistic" and number not in (0.0, 1.0):
             raise ValueError("reward must be 0 or 1 for loss='logistic'")
 
-    def _check_rewards(self, numbers: npt.NDArray[np.float64]) -> None:
+    def _check_rewards(self, numbers: npt.NDArray[np.float64], given: np.dtype[Any]) -> None:
+        if given == np.bool_ and self.settings.loss != "logistic":
+            raise TypeError("rewards must hold real numbers, got dtype bool")
         if not np.isfinite(numbers).all():
             raise ValueError("rewards must be finite numbers")
         if self.settings.loss == "logistic" and not np.isin(numbers, (0.0, 1.0)).all():
