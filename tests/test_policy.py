@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from policy_model import DIM, Fits, Model, same
 
 from fliphat import FLIPHAT
 from fliphat.policies import Decision, Policy
+from policy_model import DIM, Fits, Model, same
 
 
 def make(**changes):

@@ -7,10 +7,10 @@ import threading
 
 import numpy as np
 import pytest
-from policy_model import DIM, Fits
 
 from fliphat import FLIPHAT
 from fliphat.policies import CopyError, StoreError
+from policy_model import DIM, Fits
 
 X = np.ones((2, DIM), np.float32)
 

@@ -4,13 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from policy_model import DIM, Fits
 
 from fliphat import FLIPHAT, kernels
 from fliphat.kernels import _niht
 from fliphat.policies import fitting
 from fliphat.privacy import PrivacyWarning, calibrate, calibrate_paper
 from fliphat.privacy.paper import paper_iterations
+from policy_model import DIM, Fits
 
 
 def paper_policy(**changes):

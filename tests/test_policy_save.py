@@ -6,11 +6,11 @@ import stat
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from policy_model import DIM, Fits
 
 from fliphat import FLIPHAT
 from fliphat.policies import CopyError, SnapshotError, faults, snapshot
 from fliphat.privacy import PrivacyWarning
+from policy_model import DIM, Fits
 
 
 def make(**changes):
@@ -91,7 +91,7 @@ def test_every_flipped_byte_is_refused_and_nothing_is_consumed(tmp_path):
         bad = bytearray(data)
         bad[place] ^= 0x40
         file.write_bytes(bad)
-        with pytest.raises(SnapshotError, match="damaged|version|truncated"):
+        with pytest.raises(SnapshotError, match=r"damaged|version|truncated"):
             FLIPHAT.load(file)
         assert file.read_bytes() == bad
     file.write_bytes(data)
@@ -102,7 +102,7 @@ def test_every_truncation_is_refused(tmp_path):
     data, file = saved(tmp_path), tmp_path / "damaged"
     for size in [*range(0, 80, 3), *range(80, len(data), 101), len(data) - 1]:
         file.write_bytes(data[:size])
-        with pytest.raises(SnapshotError, match="damaged|truncated"):
+        with pytest.raises(SnapshotError, match=r"damaged|truncated"):
             FLIPHAT.load(file)
     file.write_bytes(data + b"x")
     with pytest.raises(SnapshotError, match="truncated or damaged"):

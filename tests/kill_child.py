@@ -1,0 +1,47 @@
+"""Play on a store for ever, and say on standard output what was acknowledged; the test kills it.
+
+python kill_child.py DIRECTORY DURABILITY SEED
+"""
+
+import sys
+
+import numpy as np
+
+from fliphat import FLIPHAT
+
+DIM = 6
+
+
+def make(directory, durability):
+    return FLIPHAT(
+        dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, first_episode=5, store=directory, durability=durability
+    )
+
+
+def say(*words):
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def show(policy, known):
+    for facts in policy.history[known:]:
+        say(
+            "shown",
+            facts.episode,
+            facts.estimate.indices.tobytes().hex() + facts.estimate.values.tobytes().hex(),
+        )
+    return len(policy.history)
+
+
+if __name__ == "__main__":
+    directory, durability, seed = sys.argv[1:]
+    rng = np.random.default_rng(int(seed))
+    policy = make(directory, durability)
+    known = show(policy, 0)
+    say("ready")
+    while True:
+        decision = policy.select(rng.standard_normal((3, DIM)))
+        say("played", decision.id)
+        known = show(policy, known)
+        policy.update(decision, float(rng.standard_normal()))
+        say("rewarded", decision.id)
