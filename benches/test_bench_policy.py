@@ -1,7 +1,7 @@
 """Rounds of the policy: `pytest benches/test_bench_policy.py --benchmark-enable`.
 
-Groups: one round at a time (rounds a second is 1000 over the mean), and a batch beside the two things it must do,
-choosing arms and copying the chosen rows.
+Groups: one round at a time (rounds a second is 1000 over the mean), and a batch beside the two things it
+must do, choosing arms and copying the chosen rows.
 """
 
 import numpy as np

@@ -1,13 +1,14 @@
-"""A mobile-health study: which prompt, if any, should a phone show now?
+"""A mobile-health study: learn which prompt, if any, a phone should show now.
 
 Participants come back several times, answers arrive hours later or never, and what a phone knows (60 numbers
-about sleep, steps, mood, place) is sensitive. Every participant is protected as a whole: nobody else's prompts,
-and nothing the study publishes, says much about what they brought in all of their rounds.
+about sleep, steps, mood, place) is sensitive. Every participant is protected as a whole: nobody else's
+prompts, and nothing the study publishes, says much about what they brought in all of their rounds.
 
     python examples/mobile_health.py
 """
 
 import heapq
+import itertools
 
 import numpy as np
 
@@ -59,13 +60,11 @@ def main() -> None:
     print(policy.guarantee, end="\n\n")
     print("episode   rounds   smallest effect seen   mean benefit   of the best possible")
     edges = [0, *np.cumsum([facts.rounds for facts in policy.history]), ROUNDS]
-    for episode, (begin, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for episode, (begin, end) in enumerate(itertools.pairwise(edges)):
         seen = f"{policy.history[episode - 1].smallest_coefficient:.2f}" if episode else "none yet"
         share = gained[begin:end].sum() / possible[begin:end].sum()
         print(f"{episode:7d} {end - begin:8d} {seen:>22s} {gained[begin:end].mean():14.2f} {share:21.0%}")
-    print(
-        f"\n{policy.late} answers came after their episode and were dropped; {len(policy.pending)} are awaited."
-    )
+    print(f"\n{policy.late} answers came too late and were dropped; {len(policy.pending)} are awaited.")
     print("What the study may publish, and what is true:")
     for index, value in zip(policy.estimate.indices, policy.estimate.values, strict=True):
         prompt, fact = divmod(int(index), FACTS)

@@ -475,3 +475,29 @@ def test_errors_hold_no_contents():
 def test_decisions_read_like_decisions():
     assert repr(Decision(3, 1, True, 0)) == "Decision(id=3, arm=1, valid=True, episode=0)"
     assert repr(make()) == "FLIPHAT(dim=4, sparsity=1, epsilon=1.0, delta=0.01)"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_no_contents_can_stop_a_fit(dtype, sparse, loss):
+    # A fit that raised would keep everyone else waiting because of what one person brought.
+    policy = make(dtype=dtype, loss=loss, first_episode=6, warm_start=True, epsilon=100.0)
+    largest = float(np.finfo(np.float32).max)
+    for _ in range(3):
+        X = np.random.default_rng(0).choice([largest, -largest, 0.0, 1e-40], (policy.remaining, 2, DIM))
+        decisions = policy.select_batch(
+            sp.csr_array(X.reshape(-1, DIM)) if sparse else X, arms=2 if sparse else None
+        )
+        assert decisions.valid.all()
+        rewards = np.resize([1.7e308, -1.7e308, 0.0] if loss == "squared" else [0, 1], len(X))
+        policy.update_batch(decisions, rewards)
+    policy.select(np.ones((2, DIM)))
+    assert len(policy.history) == 3 and np.isfinite(policy.estimate.to_dense()).all()
+
+
+def test_an_estimate_cannot_be_changed(rng):
+    policy = make(first_episode=1)
+    policy.select(contexts(rng)), policy.select(contexts(rng))
+    with pytest.raises(ValueError, match="read-only"):
+        policy.estimate.values[:] = 7.0

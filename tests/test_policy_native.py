@@ -63,7 +63,7 @@ def test_many_threads_change_nothing():
     out = np.empty((5000, 64), np.float32)
     chosen = estimate(theta).choose_dense(X, 3, words, None, out, 0)
     assert (chosen < 0).any()
-    for i in rng.integers(0, 5000, 200).tolist() + [0, 2499, 2500, 4999]:
+    for i in [*rng.integers(0, 5000, 200).tolist(), 0, 2499, 2500, 4999]:
         one = np.empty((1, 64), np.float32)
         assert estimate(theta).choose_one(X[3 * i : 3 * i + 3], int(words[i]), True, one, 0) == chosen[i]
         np.testing.assert_array_equal(one[0], out[i])

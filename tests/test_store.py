@@ -73,6 +73,8 @@ def test_reopening_after_every_call_changes_nothing(tmp_path, fits, durability, 
                 policy = open_store(tmp_path, **given)
         assert policy.pending == model.pending() and policy.late == model.late
         assert policy.rounds == model.played and policy.remaining == model.remaining
+    for i, decision in enumerate(ids):  # retries, long after
+        assert policy.select(X, user=0, key=i) == decision
     assert len(fits.calls) == 3 == len(policy.history)
     for (episode, seen, estimate), expected, facts in zip(
         fits.calls, model.released, policy.history, strict=True

@@ -7,9 +7,8 @@ the next episode, after that call's own arguments have been checked, and never w
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from fliphat import _native
 from fliphat.kernels import _rows
-from fliphat.policies import fitting
+from fliphat.policies import fitting, rewards
 from fliphat.policies.base import Decision, Decisions
 from fliphat.policies.contexts import Contexts, many_rounds, one_round
 from fliphat.policies.episode import UNUSED, UNUSED_CAME, Episode
@@ -174,9 +173,8 @@ class Engine:
 
     def update(self, decision: Any, reward: Any) -> bool:
         """Record a reward; False if its episode's estimate has been claimed."""
-        identity = decision.id if type(decision) is Decision else _identity(decision)
-        number = reward if type(reward) is float else self._number(reward)
-        self._check_reward(number)
+        identity = decision.id if type(decision) is Decision else rewards.identity(decision)
+        number = rewards.checked_reward(reward, self.settings.loss)
         episode = self.episode
         row = episode.row_of(identity)
         if row is None or episode.claimed:
@@ -194,23 +192,20 @@ class Engine:
         episode.codes[row] = code
         return True
 
-    def update_batch(self, decisions: Any, rewards: Any) -> int:
+    def update_batch(self, decisions: Any, given: Any) -> int:
         """Record several rewards, all or none; the number that came in time."""
-        ids = _identities(decisions)
-        given = _rows.plain_array("rewards", rewards)
-        numbers = _rows.vector("rewards", given, len(ids), ", one reward for each decision")
-        self._check_rewards(numbers, given.dtype)
+        ids = rewards.identities(decisions)
+        numbers = rewards.checked_rewards(given, len(ids), self.settings.loss)
         episode = self.episode
-        rows, late = [], 0
-        for identity in ids:
+        at = np.full(len(ids), -1, np.int64)
+        for i, identity in enumerate(ids):
             row = episode.row_of(identity)
             if row is None or episode.claimed:
                 self._check_late(identity, row)
-                late += 1
-                row = -1
-            rows.append(row)
-        at = np.array(rows, np.int64)
+            else:
+                at[i] = row
         numbers, at = numbers[at >= 0], at[at >= 0]
+        late = len(ids) - len(at)
         before = episode.codes[at]
         if len(np.unique(at)) < len(at) or not (np.isnan(before) | (before == UNUSED)).all():
             raise ValueError("decisions must each have no reward yet: a second one is refused")
@@ -222,30 +217,6 @@ class Engine:
         episode.codes[at] = codes
         self.late += late
         return len(at)
-
-    def _number(self, reward: Any) -> float:
-        if self.settings.loss == "logistic" and isinstance(reward, (bool, np.bool_)):
-            return float(reward)
-        if isinstance(reward, (bool, np.bool_)) or not hasattr(reward, "__float__"):
-            raise TypeError(f"reward must be a real number, got {type(reward).__name__}")
-        try:
-            return float(reward)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError("reward must be a finite number") from None
-
-    def _check_reward(self, number: float) -> None:
-        if not math.isfinite(number):
-            raise ValueError("reward must be a finite number")
-        if self.settings.loss == "logistic" and number not in (0.0, 1.0):
-            raise ValueError("reward must be 0 or 1 for loss='logistic'")
-
-    def _check_rewards(self, numbers: npt.NDArray[np.float64], given: np.dtype[Any]) -> None:
-        if given == np.bool_ and self.settings.loss != "logistic":
-            raise TypeError("rewards must hold real numbers, got dtype bool")
-        if not np.isfinite(numbers).all():
-            raise ValueError("rewards must be finite numbers")
-        if self.settings.loss == "logistic" and not np.isin(numbers, (0.0, 1.0)).all():
-            raise ValueError("rewards must be 0 or 1 for loss='logistic'")
 
     def _check_late(self, identity: int, row: int | None) -> None:
         """Refuse an id that no round of an earlier episode can have had."""
@@ -275,9 +246,9 @@ class Engine:
             self.store.claim(episode)
         episode.claimed = True
         assert episode.rows is not None
-        rewards, present = episode.rewards()
+        numbers, present = episode.rewards()
         # If anything fails from here on, nothing has been seen, and the next call fits again.
-        estimate = fitting.fit(self.settings, plan, episode.rows.matrix(), rewards, present, self.estimate)
+        estimate = fitting.fit(self.settings, plan, episode.rows.matrix(), numbers, present, self.estimate)
         facts = self.planner.facts(plan, episode.first_round, estimate)
         following = Episode(
             episode.index + 1,
@@ -298,21 +269,3 @@ class Engine:
         if self.store is not None:
             self.store.forget(self.episode)
         self.episode.forget()
-
-
-def _identity(decision: Any) -> int:
-    if isinstance(decision, Decision):
-        return decision.id
-    if isinstance(decision, bool) or not hasattr(decision, "__index__"):
-        raise TypeError(f"decision must be a Decision or its id, got {type(decision).__name__}")
-    return int(decision.__index__())
-
-
-def _identities(decisions: Any) -> list[int]:
-    if isinstance(decisions, Decisions):
-        return [int(one) for one in decisions.ids]
-    if not isinstance(decisions, Iterable) or isinstance(decisions, (str, bytes, Decision)):
-        raise TypeError(
-            f"decisions must be Decisions or a sequence of Decision or ids, got {type(decisions).__name__}"
-        )
-    return [_identity(one) for one in decisions]

@@ -32,6 +32,12 @@ class SparseEstimate:
     values: npt.NDArray[np.float64]
     dim: int
 
+    def __post_init__(self) -> None:
+        for name in ("indices", "values"):
+            view = getattr(self, name).view()
+            view.flags.writeable = False  # the policy plays by these very arrays
+            object.__setattr__(self, name, view)
+
     @classmethod
     def zero(cls, dim: int) -> SparseEstimate:
         """Return the estimate before any release: every arm scores the same."""

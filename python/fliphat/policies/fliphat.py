@@ -182,6 +182,9 @@ class FLIPHAT:
             seed=seed,
         )
         _check.choice("durability", durability, DURABILITIES)
+        if settings.episodes == "planned":
+            # Written down with the other arguments: a later version's default must not move this policy's.
+            settings = dataclasses.replace(settings, first_episode=Planner(settings).length(0))
         engine = Engine(Planner(settings))
         self._begin(engine, stacklevel=4)
         if store is not None:

@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from fliphat.policies import faults, files
 from fliphat.policies.errors import StoreError
-from fliphat.policies.identity import DIGEST_BYTES
+from fliphat.policies.records import ROUND
 
-__all__ = ["ROUND", "Frame", "Journal", "pack_round"]
+__all__ = ["Frame", "Journal"]
 
 _MAGIC: Final = b"FLIPEV01"
 _HEADER = struct.Struct("<8s4s4s")
@@ -34,28 +34,11 @@ _FRAME = struct.Struct("<IIIIQI4x")
 _CHECKED = _FRAME.size - 8
 _ROUNDS, _REWARDS = 1, 2
 
-_ROUND = struct.Struct(f"<qiIB7x{DIGEST_BYTES}s{DIGEST_BYTES}s")
-#: One played round: its id, arm (``-1 - arm`` if invalid), stored values, flags, user and key digests.
-ROUND = np.dtype(
-    {
-        "names": ["id", "arm", "length", "flags", "user", "key"],
-        "formats": ["<i8", "<i4", "<u4", "u1", f"V{DIGEST_BYTES}", f"V{DIGEST_BYTES}"],
-        "offsets": [0, 8, 12, 16, 24, 24 + DIGEST_BYTES],
-        "itemsize": _ROUND.size,
-    }
-)
 _REWARD = np.dtype([("row", "<u8"), ("code", "<f8")])
 _ONE_REWARD = struct.Struct("<Qd")
 
-KEPT, HAS_USER, HAS_KEY = 1, 2, 4
-
 #: Seconds between syncs when commits are grouped.
 _GROUP: Final = 0.1
-
-
-def pack_round(identity: int, arm: int, length: int, flags: int, user: bytes, key: bytes) -> bytes:
-    """Return one record of :data:`ROUND`."""
-    return _ROUND.pack(identity, arm, length, flags, user, key)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from fliphat.policies import ledger
 from fliphat.policies.base import Decision
 from fliphat.policies.episode import UNUSED, Episode
 from fliphat.policies.facts import EpisodeFacts, SparseEstimate
-from fliphat.policies.journal import HAS_USER, KEPT, Frame
+from fliphat.policies.journal import Frame
 from fliphat.policies.ledger import CLAIMED, COMMITTED, OPEN
-from fliphat.policies.store import Store, keys_of, users_of
+from fliphat.policies.records import HAS_USER, KEPT, keys_of, users_of
+from fliphat.policies.store import Store
 
 if TYPE_CHECKING:
     from fliphat.policies.engine import Engine

@@ -13,7 +13,6 @@ import json
 import os
 import weakref
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,15 +24,16 @@ from fliphat.policies.base import Decision
 from fliphat.policies.errors import StoreError
 from fliphat.policies.facts import EpisodeFacts
 from fliphat.policies.filerows import FileRows
-from fliphat.policies.journal import HAS_KEY, HAS_USER, KEPT, ROUND, Journal, pack_round
+from fliphat.policies.journal import Journal
 from fliphat.policies.ledger import CLAIMED, COMMITTED, OPEN, RELEASED, Ledger
+from fliphat.policies.records import HAS_KEY, HAS_USER, KEPT, ROUND, emptied, keys_of, pack_round, users_of
 from fliphat.policies.settings import Settings
 
 if TYPE_CHECKING:
     from fliphat.policies.engine import Engine
     from fliphat.policies.episode import Episode
 
-__all__ = ["DURABILITIES", "Store", "keys_of", "users_of"]
+__all__ = ["DURABILITIES", "Store"]
 
 DURABILITIES: Final = ("full", "batch")
 
@@ -220,7 +220,7 @@ class Store:
             assert self._journal is not None
             for frame in frames:
                 if frame.rounds is not None:
-                    self._journal.add_rounds(*_emptied(frame.rounds, old))
+                    self._journal.add_rounds(*emptied(frame.rounds, old.layout, old.dim, old.dtype))
                 elif frame.rewards is not None:
                     codes = np.full(len(frame.rewards), np.inf)
                     self._journal.add_rewards(frame.rewards["row"], codes, frame.late)
@@ -307,29 +307,6 @@ class Store:
 
     def __exit__(self, kind: object, *_: object) -> None:
         self.failed = self.failed or kind is not None
-
-
-def _emptied(rounds: npt.NDArray[Any], journal: Journal) -> tuple[int, bytes, list[npt.NDArray[Any]]]:
-    empty = rounds.copy()
-    empty["length"] = 0
-    empty["flags"] &= 0xFF - KEPT
-    if journal.layout == "csr":
-        return len(empty), empty.tobytes(), [np.zeros(0, np.int32), np.zeros(0, journal.dtype)]
-    return len(empty), empty.tobytes(), [np.zeros((len(empty), journal.dim), journal.dtype)]
-
-
-def users_of(rounds: npt.NDArray[Any]) -> Iterator[bytes]:
-    """Yield the user of each round that had one."""
-    for record in rounds[(rounds["flags"] & HAS_USER) != 0]:
-        yield bytes(record["user"])
-
-
-def keys_of(rounds: npt.NDArray[Any], episode: int) -> Iterator[tuple[bytes, Decision]]:
-    """Yield the key of each round that had one, and its decision."""
-    for record in rounds[(rounds["flags"] & HAS_KEY) != 0]:
-        arm = int(record["arm"])
-        played = arm if arm >= 0 else -1 - arm
-        yield bytes(record["key"]), Decision(int(record["id"]), played, arm >= 0, episode)
 
 
 def _refuse_foreign(path: Path) -> None:

@@ -1,0 +1,62 @@
+"""Played rounds as the journal keeps them: fixed-size records, one a round. Private."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.policies.base import Decision
+from fliphat.policies.identity import DIGEST_BYTES
+
+__all__ = ["HAS_KEY", "HAS_USER", "KEPT", "ROUND", "emptied", "keys_of", "pack_round", "users_of"]
+
+#: Flags of a round: its row may be learned from; it had a user id; it had a key.
+KEPT: Final = 1
+HAS_USER: Final = 2
+HAS_KEY: Final = 4
+
+_ROUND = struct.Struct(f"<qiIB7x{DIGEST_BYTES}s{DIGEST_BYTES}s")
+#: One played round: its id, arm (``-1 - arm`` if invalid), stored values, flags, user and key digests.
+ROUND = np.dtype(
+    {
+        "names": ["id", "arm", "length", "flags", "user", "key"],
+        "formats": ["<i8", "<i4", "<u4", "u1", f"V{DIGEST_BYTES}", f"V{DIGEST_BYTES}"],
+        "offsets": [0, 8, 12, 16, 24, 24 + DIGEST_BYTES],
+        "itemsize": _ROUND.size,
+    }
+)
+
+
+def pack_round(identity: int, arm: int, length: int, flags: int, user: bytes, key: bytes) -> bytes:
+    """Return one record of :data:`ROUND`."""
+    return _ROUND.pack(identity, arm, length, flags, user, key)
+
+
+def emptied(
+    rounds: npt.NDArray[Any], layout: str, dim: int, dtype: np.dtype[Any]
+) -> tuple[int, bytes, list[npt.NDArray[Any]]]:
+    """Return rounds without contents: what a journal appends once they are forgotten."""
+    empty = rounds.copy()
+    empty["length"] = 0
+    empty["flags"] &= 0xFF - KEPT
+    if layout == "csr":
+        return len(empty), empty.tobytes(), [np.zeros(0, np.int32), np.zeros(0, dtype)]
+    return len(empty), empty.tobytes(), [np.zeros((len(empty), dim), dtype)]
+
+
+def users_of(rounds: npt.NDArray[Any]) -> Iterator[bytes]:
+    """Yield the user of each round that had one."""
+    for record in rounds[(rounds["flags"] & HAS_USER) != 0]:
+        yield bytes(record["user"])
+
+
+def keys_of(rounds: npt.NDArray[Any], episode: int) -> Iterator[tuple[bytes, Decision]]:
+    """Yield the key of each round that had one, and its decision."""
+    for record in rounds[(rounds["flags"] & HAS_KEY) != 0]:
+        arm = int(record["arm"])
+        played = arm if arm >= 0 else -1 - arm
+        yield bytes(record["key"]), Decision(int(record["id"]), played, arm >= 0, episode)

@@ -1,0 +1,68 @@
+"""Rewards and the decisions they belong to, as callers hand them in. Messages never hold a reward."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.kernels import _rows
+from fliphat.policies.base import Decision, Decisions
+
+__all__ = ["checked_reward", "checked_rewards", "identities", "identity"]
+
+
+def checked_reward(reward: Any, loss: str) -> float:
+    """Return a finite number, 0 or 1 for the logistic loss."""
+    number = reward if type(reward) is float else _number(reward, loss)
+    if not math.isfinite(number):
+        raise ValueError("reward must be a finite number")
+    if loss == "logistic" and number not in (0.0, 1.0):
+        raise ValueError("reward must be 0 or 1 for loss='logistic'")
+    return number
+
+
+def checked_rewards(rewards: Any, count: int, loss: str) -> npt.NDArray[np.float64]:
+    """Return `count` such numbers."""
+    given = _rows.plain_array("rewards", rewards)
+    if given.dtype == np.bool_ and loss != "logistic":
+        raise TypeError("rewards must hold real numbers, got dtype bool")
+    numbers = _rows.vector("rewards", given, count, ", one reward for each decision")
+    if not np.isfinite(numbers).all():
+        raise ValueError("rewards must be finite numbers")
+    if loss == "logistic" and not np.isin(numbers, (0.0, 1.0)).all():
+        raise ValueError("rewards must be 0 or 1 for loss='logistic'")
+    return numbers
+
+
+def identity(decision: Any) -> int:
+    """Return the id of a decision or of an id."""
+    if isinstance(decision, Decision):
+        return decision.id
+    if isinstance(decision, bool) or not hasattr(decision, "__index__"):
+        raise TypeError(f"decision must be a Decision or its id, got {type(decision).__name__}")
+    return int(decision.__index__())
+
+
+def identities(decisions: Any) -> list[int]:
+    """Return the ids of several decisions."""
+    if isinstance(decisions, Decisions):
+        return [int(one) for one in decisions.ids.tolist()]
+    if not isinstance(decisions, Iterable) or isinstance(decisions, (str, bytes, Decision)):
+        raise TypeError(
+            f"decisions must be Decisions or a sequence of Decision or ids, got {type(decisions).__name__}"
+        )
+    return [identity(one) for one in decisions]
+
+
+def _number(reward: Any, loss: str) -> float:
+    is_bool = isinstance(reward, (bool, np.bool_))
+    if (is_bool and loss != "logistic") or not hasattr(reward, "__float__"):
+        raise TypeError(f"reward must be a real number, got {type(reward).__name__}")
+    try:
+        return float(reward)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("reward must be a finite number") from None
