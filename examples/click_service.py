@@ -2,7 +2,7 @@
 
 Each request shows one of four items. A context has 20 000 columns (crossed features of visitor and item), a
 dozen of them set; values are +1 where visitor and item agree and -1 where they don't. After the restart
-the service goes on where it was: same episode, same open requests, and no visitor's clicks are ever used twice.
+the service goes on where it was: same episode, same open requests, and no click is ever used twice.
 
     python examples/click_service.py
 """

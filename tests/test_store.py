@@ -47,9 +47,15 @@ def twins(rng, sparse=False):
 # Reopening
 
 
-@pytest.mark.parametrize("durability", ["full", "batch"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("durability", "dtype", "sparse"),
+    [
+        ("full", "float32", False),
+        ("full", "float64", True),
+        ("batch", "float32", True),
+        ("batch", "float64", False),
+    ],
+)
 def test_reopening_after_every_call_changes_nothing(tmp_path, fits, durability, dtype, sparse):
     rng, model = np.random.default_rng(0), Model(FIRST, rounds_per_user=2)
     given = {"durability": durability, "dtype": dtype, "rounds_per_user": 2}
@@ -335,6 +341,22 @@ def test_a_select_cut_off_anywhere(tmp_path, monkeypatch, fits, rounds, sparse):
         kill(policy)
 
 
+def test_an_estimate_is_durable_before_it_is_visible(tmp_path, monkeypatch, fits):
+    policy = open_store(tmp_path)
+    for _ in range(FIRST):
+        policy.update(policy.select(np.ones((1, DIM))), 1.0)
+    visible = {}
+
+    def look(point):  # as another thread could at this moment
+        visible[point] = len(policy.history), len(policy.estimate.indices)
+
+    monkeypatch.setattr(faults, "reached", look)
+    policy.select(np.ones((1, DIM)))
+    for point in ("before claim", "claimed", "before commit", "commit written", "committed"):
+        assert visible[point] == (0, 0), point
+    assert visible["unlinked"] == visible["released"] == (1, 1)
+
+
 def test_an_update_cut_off_anywhere(tmp_path, monkeypatch, fits):
     dry = open_store(tmp_path / "dry")
     decision = dry.select(np.ones((2, DIM)))
@@ -409,7 +431,7 @@ def test_every_torn_tail_recovers_to_the_calls_before_it(tmp_path):
     kill(policy)
     outcomes = set()
     for kind, column in (("events", 0), ("rows", 1)):
-        for size in range(sizes[0][column] - 1, sizes[-1][column]):
+        for size in range(sizes[0][column] - 1, sizes[-1][column], 3):
             shutil.rmtree(tmp_path / "cut", ignore_errors=True)
             shutil.copytree(tmp_path / "s", tmp_path / "cut")
             os.truncate(tmp_path / "cut" / f"episode-00000.0.{kind}", size)
