@@ -183,7 +183,7 @@ class PrivateSparseClassifier(ClassifierMixin, SparseLinear):
         -------
         ndarray of float64, shape (n_samples,)
         """
-        return self._scores(X) + self.intercept_[0]
+        return self._scores(X) + float(self.intercept_[0])
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probability of each class for each row.

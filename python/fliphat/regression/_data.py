@@ -54,7 +54,7 @@ def _sparse(x: Any) -> Any:
         # Kernels refuse repeated columns, which would be counted twice; what the caller holds stays as it is.
         rows = rows.copy()
         rows.sum_duplicates()
-    require_finite("X", rows.data)
+    require_finite("X", rows.data[: rows.nnz])
     return rows
 
 
@@ -115,10 +115,11 @@ def with_constant(rows: Any, value: float) -> Any:
         wider[:, d] = value
         return wider
     # The constant is the last of its row, so every row keeps its order and grows by one entry.
-    ends = rows.indptr[1:]
-    indices = np.insert(rows.indices[: rows.nnz], ends, d)
-    data = np.insert(rows.data[: rows.nnz], ends, rows.data.dtype.type(value))
-    indptr = rows.indptr + np.arange(n + 1, dtype=rows.indptr.dtype)
+    ends, entries = rows.indptr[1:], rows.nnz
+    index = np.int64 if entries + n > np.iinfo(np.int32).max else rows.indices.dtype
+    indices = np.insert(rows.indices[:entries].astype(index, copy=False), ends, d)
+    data = np.insert(rows.data[:entries], ends, rows.data.dtype.type(value))
+    indptr = rows.indptr.astype(index) + np.arange(n + 1, dtype=index)
     return type(rows)((data, indices, indptr), shape=(n, d + 1))
 
 
@@ -133,12 +134,15 @@ def _floats(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
         return array
     if array.dtype.kind not in "fiubO":
-        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        # Only the kind: the dtype of strings has the length of the longest.
+        raise ValueError(f"{name} must hold real numbers, got {array.dtype.type.__name__}")
+    failure: Exception
     try:
-        # NumPy's own message would quote the value it can't convert.
         with np.errstate(over="ignore"):
             return array.astype(np.float64)
     except TypeError:
-        raise TypeError(f"{name} must hold real numbers: an argument must be a string or a number") from None
+        failure = TypeError(f"{name} must hold real numbers: an argument must be a string or a number")
     except (ValueError, OverflowError):
-        raise ValueError(f"{name} must hold real numbers: one of its objects is not a number") from None
+        failure = ValueError(f"{name} must hold real numbers: one of its objects is not a number")
+    # Raised outside of the handler, because NumPy's error, which it would carry along, quotes the value.
+    raise failure

@@ -21,6 +21,9 @@ __all__ = ["SparseLinear"]
 
 _LARGEST_SEED = 2**64 - 1
 
+#: Declared sizes in between leave their squares, and the units of steps and coefficients, normal floats.
+SMALLEST_SCALE, LARGEST_SCALE = 1e-100, 1e100
+
 
 class SparseLinear(BaseEstimator):
     """A linear score fitted by one private release. `coef_`, `noise_` and `guarantee_` are public."""
@@ -49,7 +52,6 @@ class SparseLinear(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.target_tags.required = True
         return tags
 
     def _public_numbers(
@@ -59,7 +61,7 @@ class SparseLinear(BaseEstimator):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}")
         dim = features + int(self.fit_intercept)
-        feature_scale = _check.positive("feature_scale", self.feature_scale)
+        feature_scale = _check.within("feature_scale", self.feature_scale, SMALLEST_SCALE, LARGEST_SCALE)
         sparsity = min(DEFAULT_SPARSITY, dim) if self.sparsity is None else self.sparsity
         sparsity = _check.integer("sparsity", sparsity, 1, dim)
         return PublicNumbers(

@@ -12,7 +12,7 @@ from fliphat.privacy.guarantee import CALIBRATIONS
 from fliphat.privacy.paper import paper_context_bound
 from fliphat.regression import _data
 from fliphat.regression._estimator import RegressorMixin
-from fliphat.regression._linear import SparseLinear
+from fliphat.regression._linear import LARGEST_SCALE, SMALLEST_SCALE, SparseLinear
 from fliphat.regression._release import PublicNumbers, Release, plan_paper_release, plan_release
 from fliphat.regression._schedule import default_clip
 
@@ -46,8 +46,8 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
         any other. It costs a copy of X; without it no copy is made. Without it, centre targets by a public
         number.
     feature_scale, target_scale : float
-        Typical size of a feature and of a target. Public: declare them, never measure them on these rows.
-        Wrong ones cost accuracy, not privacy.
+        Typical size of a feature and of a target. Public: declare them, never measure them on these rows (a
+        ``StandardScaler`` fitted on them does). Wrong ones cost accuracy, not privacy.
     gradient_clip : float, optional
         Bound on each coordinate of one row's gradient; by default
         ``1.3 * feature_scale * target_scale``.
@@ -213,7 +213,7 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
 
     def _plan(self, rows: int, features: int) -> Release:
         calibration = _check.choice("calibration", self.calibration, CALIBRATIONS)
-        target_scale = _check.positive("target_scale", self.target_scale)
+        target_scale = _check.within("target_scale", self.target_scale, SMALLEST_SCALE, LARGEST_SCALE)
         target_clip = None if self.target_clip is None else _check.positive("target_clip", self.target_clip)
         public = self._public_numbers(rows, features, score_scale=target_scale, target_clip=target_clip)
         if calibration == "paper":
@@ -245,4 +245,4 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
         bound = self.feature_bound
         if bound is None:
             bound = public.feature_scale * paper_context_bound(public.dim)
-        return plan_paper_release(public, feature_bound=bound, stacklevel=5)
+        return plan_paper_release(public, feature_bound=bound, stacklevel=6)

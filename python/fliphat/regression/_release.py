@@ -2,8 +2,8 @@
 
 Data flows one way. :func:`plan_release` sees only public numbers and returns everything the fit will do, with
 its guarantee; :meth:`Release.run` reads the rows and changes none of it. A fit over rows that live elsewhere
-needs only `Release.settings`: sum the clipped gradients where the rows are, and hand each iteration's sums to
-``_native.niht_step``.
+needs only ``_niht.fit_settings(dim, **release.settings)``: sum the clipped gradients where the rows are, and
+hand each iteration's sums to ``_native.niht_step``.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ def plan_release(
     if iterations is None or step is None:
         single = calibrate(**budget, iterations=1, step_size=unit)
         planned = default_schedule(
-            relative_noise=single.pick_gradient_noise / single.clip, dim=public.dim, loss=public.loss
+            relative_noise=single.pick_gradient_noise / single.clip,
+            dim=public.dim,
+            loss=public.loss,
+            pure=single.delta == 0,
         )
         iterations = planned.iterations if iterations is None else iterations
         step = planned.step_size if step is None else step

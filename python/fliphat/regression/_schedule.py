@@ -48,7 +48,7 @@ class Schedule:
     step_size: float
 
 
-def default_schedule(*, relative_noise: float, dim: int, loss: str) -> Schedule:
+def default_schedule(*, relative_noise: float, dim: int, loss: str, pure: bool = False) -> Schedule:
     """Return the schedule for a fit whose single iteration would have the given noise.
 
     Parameters
@@ -58,6 +58,9 @@ def default_schedule(*, relative_noise: float, dim: int, loss: str) -> Schedule:
     dim : int
         Coordinates to choose from.
     loss : {"squared", "logistic"}
+    pure : bool
+        Whether costs add up as pure epsilons do. Then M iterations have M times the noise of one, otherwise
+        ``sqrt(M)`` times, which is what the thresholds are for.
 
     Examples
     --------
@@ -67,9 +70,11 @@ def default_schedule(*, relative_noise: float, dim: int, loss: str) -> Schedule:
     Schedule(iterations=1, step_size=2.0)
     """
     difficulty = relative_noise * math.log(max(dim, 3))
-    regimes = _REGIMES[loss]
-    _, iterations, step = next(regime for regime in regimes if difficulty <= regime[0])
-    return Schedule(iterations, step)
+    return next(
+        Schedule(iterations, step)
+        for most, iterations, step in _REGIMES[loss]
+        if difficulty * (math.sqrt(iterations) if pure else 1.0) <= most
+    )
 
 
 def default_clip(*, feature_scale: float, residual_scale: float) -> float:
