@@ -6,6 +6,10 @@ from numpy.typing import NDArray
 __all__ = [
     "VERSION",
     "FitSettings",
+    "audit_niht",
+    "audit_paper",
+    "audit_peel",
+    "audit_permute_and_flip",
     "clipped_sums_csr",
     "clipped_sums_dense",
     "door_draw",
@@ -27,6 +31,10 @@ __all__ = [
 ]
 
 VERSION: Final[str]
+
+_View = tuple[NDArray[np.float64], NDArray[np.float64], float, float, int]
+_Side = tuple[NDArray[np.float64], NDArray[np.float64]]
+_Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
 
 def simd_levels() -> list[str]: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
@@ -158,3 +166,46 @@ def paper_fit(
     present: NDArray[np.uint8] | None = None,
     door: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]: ...
+def audit_peel(
+    inputs: tuple[NDArray[np.int64], NDArray[np.int64]],
+    s: int,
+    pick_scale: int,
+    value_scale: int,
+    mechanism: str,
+    value_noise: str,
+    views: list[_View],
+    runs: int,
+    threads: int,
+    door_seed: int | None = None,
+) -> _Counts: ...
+def audit_niht(
+    sides: tuple[_Side, _Side],
+    settings: FitSettings,
+    reuse_noise: bool,
+    views: list[_View],
+    runs: int,
+    threads: int,
+    door_seed: int | None = None,
+) -> _Counts: ...
+def audit_paper(
+    sides: tuple[_Side, _Side],
+    sparsity: int,
+    iterations: int,
+    step_size: float,
+    l1_radius: float,
+    reward_clip: float,
+    noise_scale: float,
+    views: list[_View],
+    runs: int,
+    threads: int,
+    door_seed: int | None = None,
+) -> _Counts: ...
+def audit_permute_and_flip(
+    scores: list[list[int]],
+    scale: int,
+    picks: int,
+    views: list[_View],
+    runs: int,
+    threads: int,
+    door_seed: int | None = None,
+) -> _Counts: ...

@@ -15,6 +15,24 @@ use pyo3::prelude::*;
 use crate::errors::Raised;
 use crate::noise::{contiguous, peeler};
 
+/// Runs `$body` with `$noise` bound to the secure generator, or to stream `door.1` of seed `door.0` of the test door.
+macro_rules! with_noise {
+    ($door:expr, |$noise:ident| $body:expr) => {
+        match $door {
+            None => {
+                let $noise = &mut fliphat_core::entropy::SecureRng::from_os()?;
+                $body
+            }
+            Some((seed, stream)) => {
+                let $noise = &mut fliphat_core::entropy::door::SeededNoise::new(seed, stream);
+                $body
+            }
+        }
+    };
+}
+
+pub(crate) use with_noise;
+
 /// Fills `out` with raw 64-bit words of stream `stream` of `seed`.
 #[pyfunction]
 pub(crate) fn door_words(mut out: PyReadwriteArray1<'_, u64>, seed: u64, stream: u64) -> PyResult<()> {

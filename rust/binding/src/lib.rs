@@ -4,6 +4,7 @@
 //! memory safety or privacy rests on.
 
 mod arrays;
+mod audit;
 mod door;
 mod errors;
 mod gradient;
@@ -25,6 +26,8 @@ mod _native {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+    #[pymodule_export]
+    use super::audit::{audit_niht, audit_paper, audit_peel, audit_permute_and_flip};
     #[pymodule_export]
     use super::gradient::{clipped_sums_csr, clipped_sums_dense};
     #[pymodule_export]
