@@ -147,7 +147,7 @@ def test_means_and_regret_are_those_of_the_rows():
 
 
 def test_the_chosen_arm_is_the_greedy_one():
-    # The other arms' rows are never drawn, but the chosen score must beat a fresh one more often than not.
+    # The other arms' rows are never completed, so the chosen score is checked against its distribution.
     outcome = world(Independent(), 3).play(20_000, ESTIMATE)
     scores = outcome.rows[:, ESTIMATE[0]].astype(float) @ ESTIMATE[1]
     # Largest of three standard normals: mean 0.846, variance 0.559.
