@@ -13,6 +13,7 @@ from fliphat import _check
 
 MAX_SEED = 2**64 - 1
 MAX_ROUNDS = 2**40
+MOST_AT_ONCE = 2**31 - 1
 
 Pairs: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
@@ -175,7 +176,7 @@ class Environment(ABC):
         >>> bool(env.play(1000).regret.mean() > 0.5), env.round
         (True, 2000)
         """
-        rounds = _check.integer("rounds", rounds, 0, MAX_ROUNDS)
+        rounds = _check.integer("rounds", rounds, 0, MOST_AT_ONCE)
         pairs = sparse_pairs("estimate", estimate, self.dim)
         outcome = self._play(self.round, rounds, pairs, bool(rows), out)
         self.round += rounds
@@ -200,7 +201,7 @@ class Environment(ABC):
         >>> rounds.contexts.shape, rounds.contexts.dtype.name, len(rounds.settle([0, 1, 2, 0, 1]))
         ((5, 3, 20), 'float32', 5)
         """
-        rounds = _check.integer("rounds", rounds, 0, MAX_ROUNDS)
+        rounds = _check.integer("rounds", rounds, 0, MOST_AT_ONCE)
         drawn = self._draw(self.round, rounds)
         self.round += rounds
         return drawn

@@ -68,6 +68,8 @@ pub struct SparseRows {
 
 impl SparseRows {
     fn with_capacity(rows: usize, stored: usize) -> Self {
+        // Enough for a million rounds at once; what is larger grows.
+        let (rows, stored) = (rows.min(1 << 20), stored.min(1 << 26));
         let mut offsets = Vec::with_capacity(rows + 1);
         offsets.push(0);
         SparseRows { offsets, columns: Vec::with_capacity(stored), values: Vec::with_capacity(stored) }

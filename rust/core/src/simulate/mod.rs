@@ -26,8 +26,13 @@ pub struct Outcome {
 
 impl Outcome {
     fn with_capacity(rounds: usize) -> Self {
-        let of = Vec::with_capacity;
-        Outcome { arms: of(rounds), rewards: Vec::with_capacity(rounds), regret: Vec::with_capacity(rounds) }
+        // A count that memory can't hold should fail when memory ends, not before the first round.
+        let most = rounds.min(1 << 20);
+        Outcome {
+            arms: Vec::with_capacity(most),
+            rewards: Vec::with_capacity(most),
+            regret: Vec::with_capacity(most),
+        }
     }
 
     fn push(&mut self, arm: usize, reward: f64, regret: f64) {
