@@ -1,6 +1,8 @@
 """Labelled data sets and sparse clicks as environments."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -156,6 +158,20 @@ def test_every_field_has_one_feature_and_frequencies_follow_the_power_law():
     )
 
 
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.4])
+def test_stated_frequencies_are_those_drawn_and_balance_the_clicks(power):
+    env = clicks(power=power, sparsity=40)
+    drawn = env.draw(10_000)
+    seen = np.asarray(drawn.contexts[:, env.truth[0]].mean(axis=0)).ravel()
+    stated = env._frequencies(env.truth[0])
+    assert np.all(np.abs(seen - stated) < 5 * np.sqrt(stated / 40_000))
+    assert env._frequencies(np.array([1999])) == 0  # a hashed column
+    logits = np.log(drawn.means / (1 - drawn.means)).ravel()
+    assert abs(logits.mean()) < 5 * logits.std() / np.sqrt(40_000)
+    lifted = clicks(power=power, sparsity=40, intercept=env.intercept + 0.5).draw(10_000).means
+    np.testing.assert_allclose(np.log(lifted / (1 - lifted)).ravel(), logits + 0.5, atol=1e-9)
+
+
 def test_hashed_tokens_fall_on_the_last_columns():
     env = clicks(hashed=5)
     rows = env.draw(300).contexts
@@ -167,6 +183,7 @@ def test_hashed_tokens_fall_on_the_last_columns():
 
 def test_click_means_are_logistic_and_rewards_binary():
     env = clicks(intercept=-0.5)
+    assert env.intercept == -0.5
     drawn = env.draw(4000)
     means = 1 / (1 + np.exp(0.5 - drawn.contexts @ env.coefficients))
     np.testing.assert_allclose(drawn.means.ravel(), means, rtol=1e-12)
@@ -235,3 +252,12 @@ def test_clicks_have_no_dense_rows_and_an_end():
         clicks().play(1, out=np.empty((1, 2000), np.float32))
     with pytest.raises(ValueError, match="too many rounds for one call"):
         clicks().play(2**30)
+
+
+def test_importing_environments_loads_nothing_heavy():
+    heavy = ["scipy.sparse", "scipy.stats", "sklearn", "matplotlib"]
+    code = (
+        f"import fliphat.environments, fliphat.theory, sys; print([m for m in {heavy!r} if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

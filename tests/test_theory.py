@@ -68,7 +68,7 @@ def test_hard_coefficients_by_hand():
     assert theory.hard_coefficient(**PROBLEM) == pytest.approx(0.00523332, rel=1e-5)
     # sqrt(5 * 5.991465) * 4.382027 / (20 * 0.5 * 20000) = 0.000119922
     assert theory.hard_coefficient(epsilon=0.5, **PROBLEM) == pytest.approx(0.000119922, rel=1e-5)
-    # rho = 20^(4/3) * 0.25 / (4 * 4.605170) = 0.736742; sqrt(4.382027 * 5.991465 / (16 rho)) / 20000 = 7.46180e-5
+    # rho = 20^(4/3) * 0.25 / (4 * 4.605170) = 0.736785; sqrt(4.382027 * 5.991465 / (16 rho)) / 20000 = 7.46180e-5
     assert theory.hard_coefficient(epsilon=0.5, delta=0.01, **PROBLEM) == pytest.approx(7.46180e-5, rel=1e-5)
     assert theory.hard_coefficient(noise_scale=2.0, **PROBLEM) == pytest.approx(2 * 0.00523332, rel=1e-5)
 

@@ -34,8 +34,10 @@ class SparseClicks(Environment):
         second most frequent ones, and so on. A coefficient that nobody meets could not be learned.
     power : float, default 1.1
         Column r of a field (from 0) has a frequency of about ``1/(r+1)^power``.
-    intercept : float, default 0.0
-        Log-odds of a click without features.
+    intercept : float, optional
+        Log-odds of a click without features. By default what makes the average log-odds 0 (hashed columns not
+        counted), so that about half of random choices are clicked and a model without intercept is not
+        misled by the base rate.
     coefficients : array_like, shape (dim,), or pair (columns, values), optional
         The truth, instead of drawing one.
     seed : int, default 0
@@ -62,7 +64,7 @@ class SparseClicks(Environment):
         hashed: int | None = None,
         sparsity: int = 20,
         power: float = 1.1,
-        intercept: float = 0.0,
+        intercept: float | None = None,
         coefficients: Any = None,
         seed: int = 0,
     ) -> None:
@@ -72,7 +74,6 @@ class SparseClicks(Environment):
             hashed = self.nonzeros // 5
         self.hashed = _check.integer("hashed", hashed, 0, self.nonzeros - 1)
         self.power = _check.within("power", power, 0.0, 10.0)
-        self.intercept = _check.within("intercept", intercept, -100.0, 100.0)
         fields = self.nonzeros - self.hashed
         columns = self.dim - self.dim // 5 if self.hashed else self.dim
         if columns < 2 * fields:
@@ -82,7 +83,23 @@ class SparseClicks(Environment):
             self._truth = self._draw_truth(_check.integer("sparsity", sparsity, 0, columns))
         else:
             self._truth = sparse_pairs("coefficients", coefficients, self.dim)
+        if intercept is None:
+            intercept = -float(self._frequencies(self._truth[0]) @ self._truth[1])
+        self.intercept = _check.within("intercept", intercept, -1e6, 1e6)
         self._build()
+
+    def _frequencies(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Probabilities that a row's fields fall on these columns; 0 for hashed ones."""
+        ends = np.cumsum(self.cardinalities)
+        field = np.minimum(np.searchsorted(ends, columns, side="right"), len(ends) - 1)
+        size = self.cardinalities[field]
+        rank = columns - (ends - self.cardinalities)[field]
+
+        def below(place: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+            logs = np.log(place + 1.0)
+            return logs if self.power == 1 else np.expm1((1 - self.power) * logs)
+
+        return np.where(rank < size, (below(rank + 1) - below(rank)) / below(size), 0.0)
 
     def _draw_truth(self, sparsity: int) -> Pairs:
         rng = np.random.default_rng([_STREAM, self.seed])

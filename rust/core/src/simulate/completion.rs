@@ -20,6 +20,7 @@ pub struct Completion {
     left_weights: Vec<f32>,
     right_weights: Vec<f32>,
     spreads: Vec<f32>,
+    dependence: Dependence,
     /// Fresh draws are the row already.
     trivial: bool,
 }
@@ -46,25 +47,31 @@ impl Completion {
             start = end + 1;
         }
         let trivial = dependence == Dependence::Independent && scale == 1.0;
-        Completion { known: known.to_vec(), gaps, left_weights, right_weights, spreads, trivial }
+        Completion { known: known.to_vec(), gaps, left_weights, right_weights, spreads, dependence, trivial }
     }
 
     /// Turn a row of fresh draws into a row of the environment. `cells` holds the known columns, and after the
     /// last column the common factor.
     #[inline]
     pub fn complete(&self, cells: &[f32], row: &mut [f32]) {
-        if !self.trivial {
-            for gap in &self.gaps {
-                let (mut before, right) = (cells[gap.left], cells[gap.right]);
-                let columns = gap.columns.clone();
-                let weights = self.left_weights[columns.clone()].iter();
-                let others = self.right_weights[columns.clone()].iter().zip(&self.spreads[columns.clone()]);
+        let chained = matches!(self.dependence, Dependence::Chain(_));
+        for gap in self.gaps.iter().filter(|_| !self.trivial) {
+            let (mut before, right) = (cells[gap.left], cells[gap.right]);
+            let columns = gap.columns.clone();
+            let weights = self.left_weights[columns.clone()].iter();
+            let others = self.right_weights[columns.clone()].iter().zip(&self.spreads[columns.clone()]);
+            if chained {
                 for ((cell, left_weight), (right_weight, spread)) in
                     row[columns].iter_mut().zip(weights).zip(others)
                 {
                     // What does not wait for the cell before is summed first.
                     before = left_weight * before + (right_weight * right + spread * *cell);
                     *cell = before;
+                }
+            } else {
+                // Cells that do not wait for each other: the compiler may do many at once.
+                for (cell, (right_weight, spread)) in row[columns].iter_mut().zip(others) {
+                    *cell = right_weight * right + spread * *cell;
                 }
             }
         }
