@@ -81,6 +81,14 @@ def test_lazy_and_plain_meet_the_same_people():
     np.testing.assert_array_equal(lazy.rewards, again.rewards)
 
 
+def test_data_met_whole_or_in_parts_is_the_same():
+    env = small(7)
+    parts = [env.play(n, ESTIMATE) for n in (0, 10, 200)]  # fewer and more than there are examples
+    whole = small(7).play(210, ESTIMATE)
+    for name in ("arms", "rewards", "rows"):
+        np.testing.assert_array_equal(getattr(whole, name), np.concatenate([getattr(p, name) for p in parts]))
+
+
 def test_digits_padded_with_noise_can_be_learned(digits):
     X, y = digits
     env = from_classification(X, y, dim=1000, seed=1)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _check, _native, kernels
 from fliphat.environments.base import Environment, Outcome, Pairs, Rounds, row_buffer
 
 
@@ -86,8 +86,14 @@ class ClassificationBandit(Environment):
         real = columns < encoded
         weights = np.zeros((self.arms, self.features))
         weights.ravel()[columns[real]] = values[real]
-        scores = self._examples[people].astype(np.float64) @ weights.T
-        offsets = (np.ascontiguousarray(scores).ravel(), self._means(people).ravel())
+        # The kernel's scores are a function of the row alone, which a matrix product's are not: how rounds
+        # are cut into calls must change nothing. Whichever is fewer is scored: people met, or examples.
+        met = rounds < len(self._examples)
+        examples = self._examples[people] if met else self._examples
+        scores = np.zeros((len(examples), self.arms))
+        for arm in range(self.arms if len(examples) else 0):
+            scores[:, arm] = kernels.score(examples, weights[arm])
+        offsets = ((scores if met else scores[people]).ravel(), self._means(people).ravel())
         noise = np.empty((rounds, max(self._padding, 1)), np.float32) if rows else None
         rest = (np.ascontiguousarray(columns[~real] - encoded), np.ascontiguousarray(values[~real]))
         arms, rewards, regret = self._noise.play(first, rounds, rest, noise, offsets)
