@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
-import sys
 
 import numpy as np
 
 from fliphat import __version__, _native
+from fliphat._progress import Progress
 from fliphat._speed import Race, best_times, races
 
 _HEADER = ("kernel", "size", "time", "x plain", "x plain, 2 thr", "x best NumPy", "of read bandwidth")
@@ -19,13 +19,11 @@ def run(repeats: int, *, as_json: bool) -> int:
     """Run every race and print what came out."""
     results = []
     all_races = list(races())
-    for number, make in enumerate(all_races, 1):
-        race = make()
-        if sys.stderr.isatty():
-            print(f"\r[{number}/{len(all_races)}] {race.name} {race.size}\033[K", end="", file=sys.stderr)
-        results.append((race, best_times(race, repeats)))
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
+    with Progress("racing", len(all_races)) as progress:
+        for make in all_races:
+            race = make()
+            results.append((race, best_times(race, repeats)))
+            progress.advance(1)
     if as_json:
         rows = [{"kernel": race.name, "size": race.size, "seconds": times} for race, times in results]
         print(json.dumps({"machine": _machine(), "races": rows}, indent=2))

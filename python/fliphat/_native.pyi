@@ -8,6 +8,10 @@ __all__ = [
     "ClickWorld",
     "FitSettings",
     "LinearWorld",
+    "audit_niht",
+    "audit_paper",
+    "audit_peel",
+    "audit_permute_and_flip",
     "clipped_sums_csr",
     "clipped_sums_dense",
     "door_draw",
@@ -30,6 +34,10 @@ __all__ = [
 ]
 
 VERSION: Final[str]
+
+_View = tuple[NDArray[np.float64], NDArray[np.float64], float, float, int]
+_Side = tuple[NDArray[np.float64], NDArray[np.float64]]
+_Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
 
 def simd_levels() -> list[str]: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
@@ -219,3 +227,46 @@ class ClickWorld:
     ]: ...
 
 def round_words(seed: int, first: int, rounds: int) -> NDArray[np.uint64]: ...
+def audit_peel(
+    inputs: tuple[NDArray[np.int64], NDArray[np.int64]],
+    s: int,
+    pick_scale: int,
+    value_scale: int,
+    mechanism: str,
+    value_noise: str,
+    views: list[_View],
+    runs: int,
+    threads: int,
+    door_seed: int | None = None,
+) -> _Counts: ...
+def audit_niht(
+    sides: tuple[_Side, _Side],
+    settings: FitSettings,
+    reuse_noise: bool,
+    views: list[_View],
+    runs: int,
+    threads: int,
+    door_seed: int | None = None,
+) -> _Counts: ...
+def audit_paper(
+    sides: tuple[_Side, _Side],
+    sparsity: int,
+    iterations: int,
+    step_size: float,
+    l1_radius: float,
+    reward_clip: float,
+    noise_scale: float,
+    views: list[_View],
+    runs: int,
+    threads: int,
+    door_seed: int | None = None,
+) -> _Counts: ...
+def audit_permute_and_flip(
+    scores: list[list[int]],
+    scale: int,
+    picks: int,
+    views: list[_View],
+    runs: int,
+    threads: int,
+    door_seed: int | None = None,
+) -> _Counts: ...

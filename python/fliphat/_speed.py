@@ -57,6 +57,10 @@ def races() -> Iterator[Callable[[], Race]]:
     yield _sparse_gradient
     for n, d in ((8_192, 400), (2_048, 4_000), (16, 509_256)):
         yield partial(_selection, n, d)
+    yield _laplace
+    for d, s, shape in ((509_256, 50, "one dominates"), (509_256, 50, "all equal"), (400, 10, "random")):
+        yield partial(_exponential_peel, d, s, shape)
+    yield _noisy_max_peel
 
 
 def best_times(race: Race, repeats: int) -> dict[str, float]:
@@ -146,4 +150,41 @@ def _selection(n: int, d: int) -> Race:
         kernel=lambda: kernels.select_arms(contexts, theta, rng),
         plain=lambda: (contexts @ narrow).argmax(-1),
         best=gather_then_multiply,
+    )
+
+
+def _laplace() -> Race:
+    rng = np.random.default_rng(0)
+    return Race(
+        "laplace",
+        "1,000,000 samples",
+        kernel=lambda: kernels.laplace(1.0, 10**6),
+        plain=lambda: reference.laplace(1.0, 10**6, rng),
+    )
+
+
+def _exponential_peel(d: int, s: int, shape: str) -> Race:
+    """Race against the paper's Peeling in NumPy, and against the same picks by the Gumbel trick."""
+    rng = np.random.default_rng(d)
+    v = rng.integers(-5_000, 5_000, d) if shape == "random" else np.full(d, 7)
+    if shape == "one dominates":
+        v[d // 3] = 10**6 * 1_000
+    twin = partial(reference.peel, v, s, pick_scale=1_000, value_scale=1_000, rng=rng)
+    return Race(
+        f"peel exponential, {shape}",
+        f"d = {d:,}, s = {s}",
+        kernel=lambda: kernels.peel(v, s, pick_scale=1_000, value_scale=1_000),
+        plain=partial(twin, mechanism="laplace"),
+        best=partial(twin, mechanism="exponential"),
+    )
+
+
+def _noisy_max_peel() -> Race:
+    rng = np.random.default_rng(0)
+    v = rng.integers(-5_000, 5_000, 4_000)
+    return Race(
+        "peel laplace",
+        "d = 4,000, s = 20",
+        kernel=lambda: kernels.peel(v, 20, pick_scale=1_000, value_scale=1_000, mechanism="laplace"),
+        plain=lambda: reference.peel(v, 20, pick_scale=1_000, value_scale=1_000, rng=rng),
     )

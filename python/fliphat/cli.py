@@ -1,4 +1,4 @@
-"""The command line: `fliphat demo` and `fliphat bench`."""
+"""The command line: `fliphat demo`, `fliphat audit` and `fliphat bench`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,21 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="see what it does, in a few seconds")
     demo.set_defaults(run=_demo)
 
+    audit = commands.add_parser(
+        "audit",
+        help="try to refute the privacy claims, from runs alone",
+        description="Lower bounds on epsilon for every mechanism, and for broken ones that must be caught.",
+        epilog="examples: fliphat audit --quick   |   fliphat audit --runs 10000000 --case niht --json",
+    )
+    size = audit.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="10^6 runs a case, under a minute (the default)")
+    size.add_argument("--full", action="store_true", help="10^8 runs a case, hours")
+    size.add_argument("--runs", type=_positive, help="runs a case")
+    audit.add_argument("--case", help="only cases whose name contains this")
+    audit.add_argument("--seed", type=int, help="repeatable noise (default: the noise people get)")
+    audit.add_argument("--json", action="store_true", help="print findings for a program to read")
+    audit.set_defaults(run=_audit)
+
     bench = commands.add_parser(
         "bench",
         help="race the kernels against NumPy on this machine",
@@ -57,6 +72,13 @@ def _demo(_: argparse.Namespace) -> int:
     from fliphat._demo import run
 
     return run()
+
+
+def _audit(chosen: argparse.Namespace) -> int:
+    from fliphat._audit_command import FULL_RUNS, QUICK_RUNS, run
+
+    runs = chosen.runs or (FULL_RUNS if chosen.full else QUICK_RUNS)
+    return run(runs, only=chosen.case, seed=chosen.seed, as_json=chosen.json)
 
 
 def _bench(chosen: argparse.Namespace) -> int:

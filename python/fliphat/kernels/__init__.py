@@ -5,8 +5,19 @@ instruction set and any order of rows.
 """
 
 from fliphat.kernels._gradient import clipped_gradient
+from fliphat.kernels._laplace import laplace, laplace_mechanism
 from fliphat.kernels._niht import niht
+from fliphat.kernels._peel import peel
 from fliphat.kernels._project import project_l1
 from fliphat.kernels._select import score, select_arms
 
-__all__ = ["clipped_gradient", "niht", "project_l1", "score", "select_arms"]
+__all__ = [
+    "clipped_gradient",
+    "laplace",
+    "laplace_mechanism",
+    "niht",
+    "peel",
+    "project_l1",
+    "score",
+    "select_arms",
+]

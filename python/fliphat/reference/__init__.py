@@ -2,10 +2,13 @@
 
 Each kernel has a plain twin of the same name, written as a good NumPy programmer would write it. Where NumPy
 can do clearly better with more care, a second twin (`*_blocked`, `project_l1_michelot`) does.
+Twins of noise (`laplace`, `laplace_mechanism`, `peel`) are INSECURE: float noise from a seeded generator.
 """
 
 from fliphat.reference._gradient import clipped_gradient, clipped_gradient_blocked
+from fliphat.reference._laplace import laplace, laplace_mechanism
 from fliphat.reference._niht import iterative_hard_thresholding, niht
+from fliphat.reference._peel import peel
 from fliphat.reference._project import project_l1, project_l1_michelot
 from fliphat.reference._select import score, select_arms
 from fliphat.reference._sigmoid import sigmoid
@@ -14,7 +17,10 @@ __all__ = [
     "clipped_gradient",
     "clipped_gradient_blocked",
     "iterative_hard_thresholding",
+    "laplace",
+    "laplace_mechanism",
     "niht",
+    "peel",
     "project_l1",
     "project_l1_michelot",
     "score",

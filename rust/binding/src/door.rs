@@ -1,4 +1,5 @@
-//! The test door to the raw samplers: predictable draws in bulk, for tests of their distributions. No privacy.
+//! The test door to the raw samplers: predictable draws in bulk, for tests of their distributions. No
+//! privacy.
 
 use fliphat_core::entropy::NoiseSource;
 use fliphat_core::entropy::door::SeededNoise;
@@ -13,6 +14,24 @@ use pyo3::prelude::*;
 
 use crate::errors::Raised;
 use crate::noise::{contiguous, peeler};
+
+/// Runs `$body` with `$noise` bound to the secure generator, or to stream `door.1` of seed `door.0` of the test door.
+macro_rules! with_noise {
+    ($door:expr, |$noise:ident| $body:expr) => {
+        match $door {
+            None => {
+                let $noise = &mut fliphat_core::entropy::SecureRng::from_os()?;
+                $body
+            }
+            Some((seed, stream)) => {
+                let $noise = &mut fliphat_core::entropy::door::SeededNoise::new(seed, stream);
+                $body
+            }
+        }
+    };
+}
+
+pub(crate) use with_noise;
 
 /// Fills `out` with raw 64-bit words of stream `stream` of `seed`.
 #[pyfunction]

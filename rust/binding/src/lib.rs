@@ -4,6 +4,7 @@
 //! memory safety or privacy rests on.
 
 mod arrays;
+mod audit;
 mod door;
 mod errors;
 mod gradient;
@@ -19,13 +20,15 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::door::{door_draw, door_peel, door_words};
+    use super::door::{door_draw, door_peel, door_words};
     #[pymodule_export]
-    use crate::noise::{laplace_fill, laplace_release, peel};
+    use super::noise::{laplace_fill, laplace_release, peel};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+    #[pymodule_export]
+    use super::audit::{audit_niht, audit_paper, audit_peel, audit_permute_and_flip};
     #[pymodule_export]
     use super::gradient::{clipped_sums_csr, clipped_sums_dense};
     #[pymodule_export]

@@ -3,8 +3,6 @@
 //! `door_seed` and `noiseless` are the test door: with either, nothing is private. `fliphat.kernels.niht` never
 //! passes them.
 
-use fliphat_core::entropy::SecureRng;
-use fliphat_core::entropy::door::SeededNoise;
 use fliphat_core::error::{Error, Result};
 use fliphat_core::gradient::{CsrRows, DenseRows, Plan, Rewards, RowBlocks, Theta};
 use fliphat_core::niht::{Settings, Step, Threshold, niht};
@@ -13,25 +11,10 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{Indices, Matrix, Values, with_csr, with_dense};
+use crate::door::with_noise;
 use crate::errors::Raised;
 use crate::gradient::loss_named;
 use crate::noise::peeler;
-
-/// Run `$body` with the secure generator, or with stream `door.1` of seed `door.0` of the test door.
-macro_rules! with_noise {
-    ($door:expr, |$noise:ident| $body:expr) => {
-        match $door {
-            None => {
-                let $noise = &mut SecureRng::from_os()?;
-                $body
-            }
-            Some((seed, stream)) => {
-                let $noise = &mut SeededNoise::new(seed, stream);
-                $body
-            }
-        }
-    };
-}
 
 /// Rows of either kind: a matrix, or the three arrays and the number of columns of a sparse one.
 #[derive(FromPyObject)]
@@ -62,7 +45,7 @@ macro_rules! with_rows {
 /// Public parameters of a private fit, as Python passes them.
 #[pyclass(frozen, module = "fliphat._native")]
 pub(crate) struct FitSettings {
-    settings: Settings,
+    pub(crate) settings: Settings,
 }
 
 #[pymethods]

@@ -1,32 +1,16 @@
 //! Noise for Python: the secure Laplace and Peeling.
 //!
-//! `door_seed` is the test door: with it the noise is predictable and nothing is private. `fliphat.kernels` never passes it.
+//! `door_seed` is the test door: with it the noise is predictable and nothing is private. `fliphat.kernels`
+//! never passes it.
 
-use fliphat_core::entropy::SecureRng;
-use fliphat_core::entropy::door::SeededNoise;
 use fliphat_core::error::{Error, Result};
 use fliphat_core::laplace_mechanism::LaplaceMechanism;
 use fliphat_core::peel::{Mechanism, PeelScratch, Peeler, Pick, ValueNoise};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 
+use crate::door::with_noise;
 use crate::errors::Raised;
-
-/// Runs `$body` with `$noise` bound to the secure generator, or to the test door if a seed was given.
-macro_rules! with_noise {
-    ($seed:expr, |$noise:ident| $body:expr) => {
-        match $seed {
-            None => {
-                let $noise = &mut SecureRng::from_os()?;
-                $body
-            }
-            Some(seed) => {
-                let $noise = &mut SeededNoise::new(seed, 0);
-                $body
-            }
-        }
-    };
-}
 
 /// The arrays made by the Python side are contiguous; anything else is a caller of this private module.
 pub(crate) fn contiguous<T>(array: std::result::Result<T, numpy::AsSliceError>) -> Result<T> {
@@ -45,7 +29,7 @@ pub(crate) fn laplace_fill(
     let out = contiguous(out.as_slice_mut()).map_err(Raised::from)?;
     let fill = || -> Result<f64> {
         let mechanism = LaplaceMechanism::new(scale)?;
-        with_noise!(door_seed, |noise| mechanism.fill(out, noise));
+        with_noise!(door_seed.map(|seed| (seed, 0)), |noise| mechanism.fill(out, noise));
         Ok(mechanism.spacing())
     };
     Ok(py.detach(fill).map_err(Raised::from)?)
@@ -63,7 +47,7 @@ pub(crate) fn laplace_release(
     let values = contiguous(values.as_slice_mut()).map_err(Raised::from)?;
     let release = || -> Result<f64> {
         let mechanism = LaplaceMechanism::new(scale)?;
-        with_noise!(door_seed, |noise| mechanism.release(values, noise)?);
+        with_noise!(door_seed.map(|seed| (seed, 0)), |noise| mechanism.release(values, noise)?);
         Ok(mechanism.spacing())
     };
     Ok(py.detach(release).map_err(Raised::from)?)
@@ -114,7 +98,13 @@ pub(crate) fn peel<'py>(
         let peeler = peeler(mechanism, pick_scale, value_noise, value_scale)?;
         let mut picked = Vec::new();
         let scratch = &mut PeelScratch::default();
-        with_noise!(door_seed, |noise| peeler.peel(v, s, noise, scratch, &mut picked)?);
+        with_noise!(door_seed.map(|seed| (seed, 0)), |noise| peeler.peel(
+            v,
+            s,
+            noise,
+            scratch,
+            &mut picked
+        )?);
         Ok(picked)
     };
     let picked = py.detach(run).map_err(Raised::from)?;

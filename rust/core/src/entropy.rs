@@ -2,14 +2,15 @@
 //!
 //! Three types that can't be mistaken for one another:
 //!
-//! * [`SecureRng`]: ChaCha20 under a fresh key from the operating system. Made for one kernel call and dropped with
-//!   it, so no state exists that a forked process could inherit and repeat.
+//! * [`SecureRng`]: ChaCha20 under a fresh key from the operating system. Made for one kernel call and
+//!   dropped with it, so no state exists that a forked process could inherit and repeat.
 //! * [`door::SeededNoise`]: the test door. Deterministic, for tests and seeded simulations; whatever is drawn
 //!   through it has no privacy at all.
-//! * [`SimulationRng`]: for environments (contexts, rewards). It is *not* a [`NoiseSource`], so a mechanism that was
-//!   handed one does not compile.
+//! * [`SimulationRng`]: for environments (contexts, rewards). It is *not* a [`NoiseSource`], so a mechanism
+//!   that was handed one does not compile.
 //!
-//! The samplers are exact given uniform bits. The bits are those of ChaCha20, so the guarantee is computational.
+//! The samplers are exact given uniform bits. The bits are those of ChaCha20, so the guarantee is
+//! computational. Timing is not protected.
 
 use std::fmt::Display;
 
@@ -59,7 +60,8 @@ impl SecureRng {
         Self::from_source(&mut SysRng)
     }
 
-    /// Private, so that only [`from_os`](Self::from_os) and the test of entropy failure can choose the source.
+    /// Private, so that only [`from_os`](Self::from_os) and the test of entropy failure can choose the
+    /// source.
     fn from_source<S>(source: &mut S) -> Result<Self>
     where
         S: TryRng<Error: Display>,

@@ -1,12 +1,14 @@
 //! The Laplace mechanism on a lattice of floats.
 //!
-//! A float plus float noise leaks: which floats can come out depends on the value (Mironov 2012). Here values are rounded to
-//! multiples of a power of two `spacing` <= scale * 2^-20, discrete Laplace noise is added to the multiple in integers, and the
-//! sum times `spacing` is a float exactly. The outputs that can occur are {k * spacing : |k| <= 2^53}, for every value.
+//! A float plus float noise leaks: which floats can come out depends on the value (Mironov 2012). Here
+//! values are rounded to multiples of a power of two `spacing` <= scale * 2^-20, discrete Laplace noise is
+//! added to the multiple in integers, and the sum times `spacing` is a float exactly. The outputs that can
+//! occur are {k * spacing : |k| <= 2^53}, for every value.
 //!
-//! Cost. Let |x - x'| <= D. Rounding half up commutes with whole steps, so the multiples differ by at most ceil(D/spacing), and the
-//! release is (ceil(D/spacing) / noise_scale)-DP, at most (D + spacing)/scale: rounding adds at most `spacing`, a millionth of the scale,
-//! to the sensitivity. Clamping is 1-Lipschitz before the noise and post-processing after it.
+//! Cost. Let |x - x'| <= D. Rounding half up commutes with whole steps, so the multiples differ by at most
+//! ceil(D/spacing), and the release is (ceil(D/spacing) / noise_scale)-DP, at most (D + spacing)/scale:
+//! rounding adds at most `spacing`, a millionth of the scale, to the sensitivity. Clamping is 1-Lipschitz
+//! before the noise and post-processing after it.
 
 use crate::entropy::NoiseSource;
 use crate::error::{Error, Result};
@@ -93,8 +95,8 @@ impl LaplaceMechanism {
         Ok(())
     }
 
-    /// The nearest multiple, halves up: exact, because scaling by a power of two is (beyond 2^1024 it clamps anyway, and what
-    /// underflows rounds to 0 as it should).
+    /// The nearest multiple, halves up: exact, because scaling by a power of two is (beyond 2^1024 it
+    /// clamps anyway, and what underflows rounds to 0 as it should).
     fn steps(&self, value: f64) -> i64 {
         let scaled = (value * self.inverse_spacing).clamp(-VALUE_LIMIT, VALUE_LIMIT);
         let floor = scaled.floor();

@@ -71,8 +71,8 @@ mod tests {
     fn what_could_overflow_is_refused() {
         assert!(Lattice::new(10, 1.0, 1.0, 1e13).is_ok());
         assert!(Lattice::new(10, 1.0, 1.0, 1e14).is_err());
-        assert!(Lattice::new(1 << 46, 1.0, 1.0, 1.0).is_ok());
-        assert!(Lattice::new(1 << 47, 1.0, 1.0, 1.0).is_err());
+        assert!(Lattice::new(1 << 45, 1.0, 1.0, 1.0).is_ok());
+        assert!(Lattice::new(1 << 46, 1.0, 1.0, 1.0).is_err());
         assert!(Lattice::new(0, 1.0, 1.0, 1.0).is_err());
         assert!(Lattice::new(10, 1e-300, 1e-20, 1.0).is_err());
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {

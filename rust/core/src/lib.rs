@@ -3,6 +3,7 @@
 //! Data flows one way: rows -> integers ([`gradient`]) -> sums -> noise -> estimate -> arms ([`select`]).
 #![deny(unsafe_code)]
 
+pub mod audit;
 pub mod bandwidth;
 pub mod entropy;
 pub mod error;

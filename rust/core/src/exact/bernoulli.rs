@@ -6,8 +6,8 @@ use super::uniform::LazyUniform;
 use crate::entropy::NoiseSource;
 use crate::error::{Error, Result};
 
-/// What the comparison of a 63-bit head with a float adds to the error: 2^-52 for the head's conversion, 2^-63 for the
-/// bits below it, 2^-52 for forming the ends of the band.
+/// What the comparison of a 63-bit head with a float adds to the error: 2^-52 for the head's conversion,
+/// 2^-63 for the bits below it, 2^-52 for forming the ends of the band.
 const COMPARISON_ERROR: f64 = 1.0 / (1u64 << 50) as f64;
 
 /// How a coin is decided: by float outside the band of its error, by integers inside.

@@ -1,8 +1,8 @@
 //! Float logarithm and exponential with error bounds that are proven, not measured.
 //!
-//! The platform's own come without a promise. These use only +, -, *, / of IEEE 754, each within u = 2^-53 of the
-//! exact result, so their bounds hold on every machine. They only ever decide what lies outside the band of their
-//! error; see [`super`].
+//! The platform's own come without a promise. These use only +, -, *, / of IEEE 754, each within u = 2^-53
+//! of the exact result, so their bounds hold on every machine. They only ever decide what lies outside the
+//! band of their error; see [`super`].
 
 use std::f64::consts::LN_2;
 
@@ -14,11 +14,12 @@ pub(super) const NEGATIVE_LOG_ERROR: f64 = 1.0 / (1u64 << 46) as f64;
 
 /// -ln(head / 2^63) for `SMALLEST_HEAD <= head < 2^63`, as a float of `head`, within [`NEGATIVE_LOG_ERROR`].
 ///
-/// With head = 2^e m, m in (0.707, 1.415), and s = (m-1)/(m+1), |s| < 0.1717: ln m = 2 (s + s^3/3 + s^5/5 + ...).
-/// Errors in units of u: conversion of `head` 1.1; m - 1 is exact, m + 1 and the quotient 2.1 relative, the series 1.2
-/// (its first term is 1, the rest below 0.011), its tail below 2^-60, the product 1: 4.3 * |ln m| < 1.5; the multiple of
-/// ln 2 (at most 15, so below 10.4) 21; the last sum, below 10.8, 11. Together below 35. The numbers that
-/// share `head` differ from it by a relative 2^-48 = 32u. In all 67u < 2^-46.
+/// With head = 2^e m, m in (0.707, 1.415), and s = (m-1)/(m+1), |s| < 0.1717: ln m = 2 (s + s^3/3 + s^5/5 +
+/// ...). Errors in units of u: conversion of `head` 1.1; m - 1 is exact, m + 1 and the quotient 2.1
+/// relative, the series 1.2 (its first term is 1, the rest below 0.011), its tail below 2^-60, the product
+/// 1: 4.3 * |ln m| < 1.5; the multiple of ln 2 (at most 15, so below 10.4) 21; the last sum, below 10.8,
+/// 11. Together below 35. The numbers that share `head` differ from it by a relative 2^-48 = 32u. In all
+/// 67u < 2^-46.
 #[inline(always)]
 pub(super) fn negative_log(head: f64) -> f64 {
     /// Just below the bits of sqrt(1/2): subtracting it makes the exponent field that of m.
@@ -59,10 +60,10 @@ pub(super) const NEGATIVE_EXP_ERROR: f64 = 1.0 / (1u64 << 49) as f64;
 
 /// exp(-x) for x >= 0, within [`NEGATIVE_EXP_ERROR`].
 ///
-/// With x = n ln 2 + f, |f| < 0.3467: n times the leading part of ln 2 is exact (its last 21 bits are zero and n < 2^11),
-/// the subtraction loses at most u (1 + |f|), the rest of ln 2 under u; so f is within 3u, and the series of degree 13
-/// (tail below 2^-57, coefficients and Horner's rule below 3u relative) is within 8u of exp(-f) < 1.42. Above x = 700 the result is 0: exp(-700)
-/// is below 2^-1000.
+/// With x = n ln 2 + f, |f| < 0.3467: n times the leading part of ln 2 is exact (its last 21 bits are zero
+/// and n < 2^11), the subtraction loses at most u (1 + |f|), the rest of ln 2 under u; so f is within 3u,
+/// and the series of degree 13 (tail below 2^-57, coefficients and Horner's rule below 3u relative) is
+/// within 8u of exp(-f) < 1.42. Above x = 700 the result is 0: exp(-700) is below 2^-1000.
 #[inline]
 pub(super) fn negative_exp(x: f64) -> f64 {
     const LN_2_LEAD: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);

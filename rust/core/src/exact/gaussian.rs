@@ -10,7 +10,8 @@ use crate::error::Result;
 /// P(Z = z) proportional to exp(-z^2 / (2 sigma^2)), for every integer z and an integer sigma in 1..2^40.
 ///
 /// Rejection from discrete Laplace proposals of scale t = sigma + 1, kept with probability
-/// exp(-(|z| t - sigma^2)^2 / (2 sigma^2 t^2)) (Canonne, Kamath, Steinke 2020, algorithm 3): about 1.3 proposals a sample.
+/// exp(-(|z| t - sigma^2)^2 / (2 sigma^2 t^2)) (Canonne, Kamath, Steinke 2020, algorithm 3): about 1.3
+/// proposals a sample.
 /// |z| t is below 2^104, so its square takes up to four limbs.
 #[derive(Clone, Copy)]
 pub struct DiscreteGaussian {

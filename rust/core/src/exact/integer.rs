@@ -4,7 +4,8 @@ use crate::entropy::NoiseSource;
 
 /// Uniform on `0..end`, exactly; `end` is not zero.
 ///
-/// The high half of word * end is uniform once the `2^64 mod end` smallest low halves are refused (Lemire 2019).
+/// The high half of word * end is uniform once the `2^64 mod end` smallest low halves are refused (Lemire
+/// 2019).
 #[inline]
 pub(crate) fn below(end: u64, noise: &mut impl NoiseSource) -> u64 {
     debug_assert!(end > 0);

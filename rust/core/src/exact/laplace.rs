@@ -6,17 +6,21 @@ use super::uniform::LazyUniform;
 use super::{SCALE_LIMIT, checked_scale};
 use crate::entropy::NoiseSource;
 use crate::error::Result;
+use crate::simd::{Level, Vectorised};
 
-/// Words drawn at a time by [`DiscreteLaplace::fill`]: two refills of ChaCha20, and few enough to stay in registers' reach.
+/// Words drawn at a time by [`DiscreteLaplace::fill`]: two refills of ChaCha20, and few enough for
+/// the nearest cache.
 const BLOCK: usize = 64;
 
 /// P(Z = z) proportional to exp(-|z|/t), for every integer z and an integer scale t in 1..2^40.
 ///
-/// Inversion: with U uniform, floor(-t ln U) is at least k exactly when U <= exp(-k/t). A fair sign follows, and a
-/// negative zero starts again, so that 0 isn't counted twice. The first word gives the sign (its lowest bit) and 63 bits
-/// of U; -t ln U as a float decides unless it is within its error of an integer.
+/// Inversion: with U uniform, floor(-t ln U) is at least k exactly when U <= exp(-k/t). A fair sign
+/// follows, and a negative zero starts again, so that 0 isn't counted twice. The first word gives the sign
+/// (its lowest bit) and 63 bits of U; -t ln U as a float decides unless it is within its error of an
+/// integer.
 ///
-/// Nothing is truncated. A magnitude of 2^63 or more would return 2^63 - 1; that takes more than 180 000 zero words in a row.
+/// Nothing is truncated. A magnitude of 2^63 or more would return 2^63 - 1; that takes more than 180 000
+/// zero words in a row.
 #[derive(Clone, Copy)]
 pub struct DiscreteLaplace {
     scale: u64,
@@ -47,7 +51,8 @@ impl DiscreteLaplace {
     pub(super) fn within_limit(scale: u64) -> Self {
         debug_assert!((1..=SCALE_LIMIT).contains(&scale));
         let float_scale = scale as f64;
-        // The logarithm's error times t, and u * 11 t for the product: below 78u * t, under t * 2^-46 = 128u * t.
+        // The logarithm's error times t, and u * 11 t for the product: below 78u * t, under t * 2^-46 =
+        // 128u * t.
         DiscreteLaplace { scale, float_scale, band: float_scale * NEGATIVE_LOG_ERROR }
     }
 
@@ -71,15 +76,11 @@ impl DiscreteLaplace {
     /// Draws a word for each sample of a block first, then what unsettled ones need, in order.
     pub fn fill(&self, out: &mut [i64], noise: &mut impl NoiseSource) {
         let mut words = [0u64; BLOCK];
+        let level = Level::best();
         for chunk in out.chunks_mut(BLOCK) {
             let words = &mut words[..chunk.len()];
             noise.fill(words);
-            let mut all_settled = true;
-            for (slot, &word) in chunk.iter_mut().zip(words.iter()) {
-                let quick = self.quick(word);
-                *slot = quick.value;
-                all_settled &= quick.certain & !quick.minus_zero;
-            }
+            let all_settled = level.run(QuickBlock { sampler: self, words, out: chunk });
             if !all_settled {
                 for (slot, &word) in chunk.iter_mut().zip(words.iter()) {
                     *slot = self.settle(word, noise);
@@ -147,6 +148,29 @@ impl DiscreteLaplace {
     }
 }
 
+/// The quick look at a block, compiled for the widest registers there are.
+struct QuickBlock<'a> {
+    sampler: &'a DiscreteLaplace,
+    words: &'a [u64],
+    out: &'a mut [i64],
+}
+
+impl Vectorised for QuickBlock<'_> {
+    /// Whether every word was settled.
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let mut all_settled = true;
+        for (slot, &word) in self.out.iter_mut().zip(self.words) {
+            let quick = self.sampler.quick(word);
+            *slot = quick.value;
+            all_settled &= quick.certain & !quick.minus_zero;
+        }
+        all_settled
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,7 +200,8 @@ mod tests {
 
     #[test]
     fn words_at_the_steps_of_the_inverse_fall_on_the_right_side() {
-        // Heads next to 2^63 exp(-k/t), where the float is useless: the largest at or under it gives k, the next k - 1.
+        // Heads next to 2^63 exp(-k/t), where the float is useless: the largest at or under it gives k, the
+        // next k - 1.
         for scale in [1u64, 3, 1 << 20, (1 << 40) - 1] {
             let sampler = DiscreteLaplace::new("scale", scale).expect("valid");
             for level in [1, 2, scale.div_ceil(2), scale, 5 * scale + 1] {
@@ -208,6 +233,31 @@ mod tests {
             let magnitude = sampler.sample(&mut ScriptedNoise::new(words)) as f64;
             let expected = 1000.0 * (64.0 * zeros as f64) * std::f64::consts::LN_2;
             assert!((magnitude - expected).abs() <= 1.0, "{zeros}: {magnitude} for {expected}");
+        }
+    }
+
+    #[test]
+    fn beyond_twenty_scales_the_tail_is_still_exponential() {
+        // Given that U has 28 leading zeros, |Z| > 20 t has probability exp(-20) 2^28 = 0.553, and 30 t one
+        // of 2.5e-5.
+        const SCALE: u64 = 1_000_003;
+        let sampler = DiscreteLaplace::new("scale", SCALE).expect("valid");
+        let mut source = SeededNoise::new(12, 0);
+        let mut draw = || {
+            let words = vec![source.next_u64() >> 28, source.next_u64(), source.next_u64()];
+            sampler.sample(&mut ScriptedNoise::new(words)).unsigned_abs()
+        };
+        let draws: Vec<u64> = (0..200_000).map(|_| draw()).collect();
+        let z_score = |magnitudes: &mut dyn Iterator<Item = u64>, scales: u64| {
+            let chance = (28.0 * std::f64::consts::LN_2 - scales as f64).exp();
+            let count = magnitudes.filter(|&magnitude| magnitude > scales * SCALE).count() as f64;
+            (count - 2e5 * chance) / (2e5 * chance * (1.0 - chance)).sqrt()
+        };
+        for scales in [20, 21, 23, 25, 27] {
+            assert!(z_score(&mut draws.iter().copied(), scales).abs() < 5.0, "{scales}");
+            // Control: the same draws with the tail cut off just there.
+            let cut = draws.iter().map(|&magnitude| magnitude.min(scales * SCALE));
+            assert!(z_score(&mut { cut }, scales) < -5.0, "{scales}");
         }
     }
 

@@ -1,12 +1,14 @@
 //! Samplers whose distributions are exact: integers in, uniform bits in, integers out.
 //!
 //! Every decision is a comparison of a uniform number, revealed word by word ([`uniform`]), with
-//! `2^shift * exp(-p/q)`. A fast path compares the first word with a float whose error bound is written beside it
-//! ([`float`]); only inside that band does integer arithmetic decide ([`scaled_exp`]), with as many limbs and as many
-//! further random bits as it takes. The result never depends on the float: widening the band until integers always
-//! decide gives the same samples from the same bits, and tests hold the samplers to that.
+//! `2^shift * exp(-p/q)`. A fast path compares the first word with a float whose error bound is written
+//! beside it ([`float`]); only inside that band does integer arithmetic decide ([`scaled_exp`]), with as
+//! many limbs and as many further random bits as it takes. The result never depends on the float: widening
+//! the band until integers always decide gives the same samples from the same bits, and tests hold the
+//! samplers to that.
 //!
-//! [`textbook`] has the samplers of Canonne, Kamath and Steinke as printed: slow, and independent of all of the above.
+//! [`textbook`] has the samplers of Canonne, Kamath and Steinke as printed: slow, and independent of all of
+//! the above.
 
 pub mod bernoulli;
 pub mod gaussian;

@@ -27,8 +27,8 @@ const LN_2: [u64; 16] = [
 
 /// The number `2^shift * exp(-numerator / (product of divisors))`.
 ///
-/// The caller promises that it lies in (0, 1), that the numerator is not zero (so that the number is irrational), and
-/// that with a `shift` above zero the exponent is below 2^62.
+/// The caller promises that it lies in (0, 1), that the numerator is not zero (so that the number is
+/// irrational), and that with a `shift` above zero the exponent is below 2^62.
 pub(crate) struct ScaledExp {
     /// Least significant limb first.
     pub(crate) numerator: [u64; 4],
@@ -49,17 +49,21 @@ impl ScaledExp {
         ScaledExp { numerator: wide::square(root), divisors, shift: 0 }
     }
 
-    /// Bounds on 2^63 times the number, in units of 2^(-64 `limbs`): `limbs + 1` limbs, least significant first.
+    /// Bounds on 2^63 times the number, in units of 2^(-64 `limbs`): `limbs + 1` limbs, least significant
+    /// first.
     ///
     /// With G = `limbs` + 1, an ulp is 2^(-64 `limbs`) and a fine ulp 2^(-64 G):
-    /// 1. `x` is p/q rounded down to a fine ulp (repeated floor division by factors is floor division by the product).
-    /// 2. `halvings` exceeds x/ln 2 by more than 0.4 and at most 3: the two products lose less than 2 in rounding and less
-    ///    than 0.5 from the constant (x < 2^62), and 3 is added. So r = halvings ln 2 - p/q lies in (0.2, 2.1).
-    /// 3. r, from an ln 2 short by at most 2 fine ulps, one fine ulp for `x`, and dropping a limb, is short by at most
-    ///    (2 halvings + 1) fine ulps + 1 ulp < 3 ulps, since halvings < 2^63.
-    /// 4. Each term of the series for exp(r) is short by at most 4 ulps (the loss e_n <= e_(n-1) r/n + 1/n + 1 peaks at
-    ///    n = 3), there are at most 64 (`limbs` + 1) before one rounds to zero, and what follows that is below 8 ulps. The 3
-    ///    ulps of r cost at most 3 * 2 * exp(r) < 50. Together less than 2^10 (`limbs` + 1) ulps, which `slack` adds.
+    /// 1. `x` is p/q rounded down to a fine ulp (repeated floor division by factors is floor division by
+    ///    the product).
+    /// 2. `halvings` exceeds x/ln 2 by more than 0.4 and at most 3: the two products lose less than 2 in
+    ///    rounding and less than 0.5 from the constant (x < 2^62), and 3 is added. So r = halvings ln 2 - p/q
+    ///    lies in (0.2, 2.1).
+    /// 3. r, from an ln 2 short by at most 2 fine ulps, one fine ulp for `x`, and dropping a limb, is short
+    ///    by at most (2 halvings + 1) fine ulps + 1 ulp < 3 ulps, since halvings < 2^63.
+    /// 4. Each term of the series for exp(r) is short by at most 4 ulps (the loss is
+    ///    e_n <= e_(n-1) r/n + 1/n + 1, which peaks at n = 3), there are at most 64 (`limbs` + 1) before one
+    ///    rounds to zero, and what follows that is below 8 ulps. The 3 ulps of r cost at most
+    ///    3 * 2 * exp(r) < 50. Together less than 2^10 (`limbs` + 1) ulps, which `upper` adds.
     /// 5. exp(-p/q) = 2^(-halvings) exp(r); shifting right rounds down, so the upper bound gets one more ulp.
     pub(super) fn bounds(&self, limbs: usize) -> (Vec<u64>, Vec<u64>) {
         let fine = limbs + 1;

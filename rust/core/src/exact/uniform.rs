@@ -25,8 +25,9 @@ impl LazyUniform {
 
     /// Whether the number is below `bound`, drawing the fewest words that settle it.
     ///
-    /// Terminates with probability one: `bound` is irrational, so enough limbs tell on which side of a cell it lies or
-    /// that it lies strictly inside, and in the last case a further word halves the doubt 64 times.
+    /// Terminates with probability one: `bound` is irrational, so enough limbs tell on which side of a cell
+    /// it lies or that it lies strictly inside, and in the last case a further word halves the doubt 64
+    /// times.
     pub(super) fn is_below(&mut self, bound: &ScaledExp, noise: &mut impl NoiseSource) -> bool {
         // Two limbs more than the cell: its bounds are then 2^-50 of a cell wide.
         let mut limbs = self.tail.len() + 2;

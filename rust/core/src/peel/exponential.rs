@@ -1,15 +1,17 @@
 //! The exponential mechanism, pick after pick, in O(d) once and O(1) a pick.
 //!
-//! With base B >= all |v_j| and level l_j <= (B - |v_j|)/(pick_scale ln 2), propose j with weight 2^-l_j and keep it with
-//! probability 2^l_j exp(-(B - |v_j|)/pick_scale), which is at most 1. Whoever is kept first was picked with probability exactly
-//! proportional to exp(|v_j|/pick_scale), whatever the levels are: they only decide how many proposals that takes. With
-//! l_j rounded down from the bound it takes two on average.
+//! With base B >= all |v_j| and level l_j <= (B - |v_j|)/(pick_scale ln 2), propose j with weight 2^-l_j
+//! and keep it with probability 2^l_j exp(-(B - |v_j|)/pick_scale), which is at most 1. Whoever is kept
+//! first was picked with probability exactly proportional to exp(|v_j|/pick_scale), whatever the levels
+//! are: they only decide how many proposals that takes. With l_j rounded down from the bound it takes two
+//! on average.
 //!
-//! Levels stop at a last one, which all smaller coordinates share. That is enough while somebody is left at a low level. When a few
-//! large coordinates have been taken and the others all sit at the end, the base has to come down (`Contest::rebase`).
-//! So that it does not cost O(d) each time, only the `count` largest coordinates (the top, sorted) are looked at: the
-//! largest remaining one is always among them. The rest join the groups only once their bound, the smallest of the top, is in
-//! reach of the levels; from then on the base can come down only once more (a few times if d >= 2^20).
+//! Levels stop at a last one, which all smaller coordinates share. That is enough while somebody is left at
+//! a low level. When a few large coordinates have been taken and the others all sit at the end, the base
+//! has to come down (`Contest::rebase`). So that it does not cost O(d) each time, only the `count` largest
+//! coordinates (the top, sorted) are looked at: the largest remaining one is always among them. The rest
+//! join the groups only once their bound, the smallest of the top, is in reach of the levels; from then on
+//! the base can come down only once more (a few times if d >= 2^20).
 
 use super::buckets::{Buckets, MOST_LEVELS, Proposed};
 use crate::entropy::NoiseSource;
@@ -19,7 +21,8 @@ use crate::exact::{Decider, INVERSE_LN_2, ScaledExp, checked_scale};
 /// Picks with probability exactly proportional to exp(|v_j|/pick_scale).
 pub(super) struct ExponentialMechanism {
     scale: u64,
-    /// gap * `level_factor` / 2^`level_shift` is at most gap/(scale ln 2), and short of it by a relative 2^-62 only.
+    /// gap * `level_factor` / 2^`level_shift` is at most gap/(scale ln 2), and short of it by a relative
+    /// 2^-62 only.
     level_factor: u64,
     level_shift: u32,
     decider: Decider,
@@ -61,8 +64,10 @@ impl ExponentialMechanism {
         if gap == 0 {
             return true;
         }
-        // The quotient is within 4u of gap/scale; level ln 2 and the difference, both below quotient + 1, within 2u and 1u.
-        // 16u are allowed; the exponent itself is not negative, so a rounding below zero only brings it closer.
+        // The quotient is within 4u of gap/scale; level ln 2 and the difference, both below quotient + 1,
+        // within 2u and 1u.
+        // 16u are allowed; the exponent itself is not negative, so a rounding below zero only brings it
+        // closer.
         let quotient = gap as f64 / self.scale as f64;
         let exponent = (quotient - level as f64 * std::f64::consts::LN_2).max(0.0);
         let error = (quotient + 1.0) * (1.0 / (1u64 << 49) as f64);
@@ -213,7 +218,8 @@ impl Contest<'_> {
                 }
                 Proposed::Unlisted { rank } => {
                     let index = self.unlisted(rank);
-                    // Those already taken stay in the list and are refused, which leaves the others' chances in proportion.
+                    // Those already taken stay in the list and are refused, which leaves the others'
+                    // chances in proportion.
                     if self.scratch.taken[index as usize] || !self.keeps(index, self.last_level, noise) {
                         continue;
                     }

@@ -1,4 +1,5 @@
-//! Peeling: the private choice of the s largest coordinates, and their noisy values (algorithm "Peeling" of the FLIPHAT paper).
+//! Peeling: the private choice of the s largest coordinates, and their noisy values (algorithm "Peeling" of
+//! the FLIPHAT paper).
 //!
 //! | here | paper |
 //! |---|---|
@@ -6,10 +7,12 @@
 //! | `pick_scale` | beta of the exponential mechanism, or xi of report-noisy-max |
 //! | `value_scale` | the scale of the final noise w~ |
 //!
-//! `v` is private and integer; what leaves this module is public. If replacing a person moves every |v_j| by at most L:
+//! `v` is private and integer; what leaves this module is public. If replacing a person moves every |v_j|
+//! by at most L:
 //! * a pick of the exponential mechanism is (2L/pick_scale)-bounded-range, so (L/pick_scale)^2/2 zCDP;
 //! * a pick of report-noisy-max is (2L/pick_scale)-DP;
-//! * a value is (L/value_scale)^2/2 zCDP (Gaussian) or (L/value_scale)-DP (Laplace), if v_j itself moves by at most L.
+//! * a value is (L/value_scale)^2/2 zCDP (Gaussian) or (L/value_scale)-DP (Laplace), if v_j itself moves by
+//!   at most L.
 
 mod buckets;
 mod exponential;
@@ -30,7 +33,8 @@ pub const MAGNITUDE_LIMIT: u64 = 1 << 62;
 pub enum Mechanism {
     /// Probability exactly proportional to exp(|v_j|/pick_scale).
     Exponential,
-    /// The largest |v_j| + fresh discrete Laplace noise of scale pick_scale, ties to the lowest index (the paper's Peeling).
+    /// The largest |v_j| + fresh discrete Laplace noise of scale pick_scale, ties to the lowest index (the
+    /// paper's Peeling).
     Laplace,
 }
 
@@ -115,12 +119,11 @@ impl Peeler {
         }
     }
 
-    /// Picks `count` coordinates of `v` one after the other and writes them to `picked`, in that order; their values' noise is
-    /// fresh.
+    /// Picks `count` coordinates of `v` one after the other and writes them to `picked`, in that order;
+    /// their values' noise is fresh.
     ///
-    /// # Errors
-    /// If `count` exceeds the length of `v`, that length is 2^32 or more, or a coordinate is 2^62 or more in magnitude. Then
-    /// nothing is released.
+    /// # Errors If `count` exceeds the length of `v`, that length is 2^32 or more, or a coordinate is 2^62
+    /// or more in magnitude. Then nothing is released.
     pub fn peel(
         &self,
         v: &[i64],
@@ -164,7 +167,8 @@ impl Peeler {
     }
 }
 
-/// clamp(value + noise) as post-processing of the exact sum: noise that saturated at 2^63 - 1 clamps just the same, because
+/// clamp(value + noise) as post-processing of the exact sum: noise that saturated at 2^63 - 1 clamps just
+/// the same, because
 /// |value| < 2^62.
 fn released(value: i64, noise: i64) -> i64 {
     const LIMIT: i64 = MAGNITUDE_LIMIT as i64 - 1;

@@ -1,13 +1,9 @@
 //! Report-noisy-max with discrete Laplace noise: the paper's own Peeling.
 //!
-//! Each round adds fresh noise to every remaining |v_j| and picks the largest sum. Ties go to the lowest index, a rule fixed in
-//! advance: given the others' sums, index j wins exactly when its noise reaches an integer threshold, and both that threshold and
-//! |v_j| move by at most L between neighbours, so the chance moves by at most exp(2L/scale), ties included.
-//!
-//! Most noise can't win and need not be computed. With g_j = M - |v_j| for the largest remaining magnitude M, a positive draw
-//! from U lifts j to the best sum so far, M + b, only if U <= exp(-(g_j + b)/t) = exp(-g_j/t) exp(-b/t): one product with a
-//! number known before the round. Words beyond that, by a margin far above the floats' error, are skipped; what
-//! is left, and every word that would draw again, goes through the exact sampler.
+//! Each round adds fresh noise to every remaining |v_j| and picks the largest sum. Ties go to the lowest
+//! index, a rule fixed in advance: given the others' sums, index j wins exactly when its noise reaches an
+//! integer threshold, and both that threshold and |v_j| move by at most L between neighbours, so the chance
+//! moves by a factor of at most exp(2L/scale), ties included.
 
 use crate::entropy::NoiseSource;
 use crate::error::Result;

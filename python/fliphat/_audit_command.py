@@ -1,0 +1,68 @@
+"""`fliphat audit`: the table of claims, bounds and verdicts."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from fliphat._progress import Progress
+from fliphat.privacy.audit import CONFIDENCE, Case, Finding, all_cases, audit_case
+
+QUICK_RUNS, FULL_RUNS = 1_000_000, 100_000_000
+
+
+def run(runs: int, *, only: str | None, seed: int | None, as_json: bool) -> int:
+    """Audit every case and return 0 if all claims stand and all controls are caught, else 1."""
+    cases = [case for case in all_cases() if only is None or only in case.name]
+    if not cases:
+        names = "; ".join(case.name for case in all_cases())
+        raise ValueError(f"--case must be part of a case's name, got {only!r} (cases: {names})")
+    findings = []
+    if not as_json:
+        _print_header(cases)
+    for number, case in enumerate(cases, 1):
+        with Progress(f"[{number}/{len(cases)}] {case.name}", runs) as progress:
+            finding = audit_case(case, runs, seed=seed, progress=progress.advance)
+        findings.append(finding)
+        if not as_json:
+            _print_row(cases, finding)
+    sound = all(finding.as_it_should_be for finding in findings)
+    if as_json:
+        record = {"confidence": CONFIDENCE, "sound": sound, "findings": [f.to_dict() for f in findings]}
+        print(json.dumps(record, indent=2))
+    else:
+        _print_summary(findings)
+    return 0 if sound else 1
+
+
+def _width(cases: list[Case]) -> int:
+    return max(len(case.name) for case in cases)
+
+
+def _print_header(cases: list[Case]) -> None:
+    width = _width(cases)
+    print(f"{'case':{width}}  {'claimed':>8}  {'delta':>6}  {'at least':>8}  {'runs':>12}  verdict")
+    print(f"{'-' * width}  {'-' * 8}  {'-' * 6}  {'-' * 8}  {'-' * 12}  ----------", flush=True)
+
+
+def _print_row(cases: list[Case], finding: Finding) -> None:
+    print(
+        f"{finding.case:{_width(cases)}}  {finding.claimed_epsilon:8.3f}  {finding.delta:6g}  "
+        f"{finding.lower_bound:8.3f}  {finding.runs:12,}  {finding.verdict}",
+        flush=True,
+    )
+
+
+def _print_summary(findings: list[Finding]) -> None:
+    claims = [finding for finding in findings if not finding.control]
+    controls = [finding for finding in findings if finding.control]
+    stand = sum(finding.as_it_should_be for finding in claims)
+    caught = sum(finding.as_it_should_be for finding in controls)
+    print(
+        f"\n{stand} of {len(claims)} claims stand, "
+        f"{caught} of {len(controls)} broken mechanisms are caught.\n"
+        f"'at least' is a lower bound on epsilon at {CONFIDENCE:.1%} confidence: "
+        "above the claim it refutes it,\nbelow it proves nothing. The proof is in docs/privacy.md."
+    )
+    if stand < len(claims) or caught < len(controls):
+        print("fliphat: a claim was refuted or a control was missed", file=sys.stderr)
