@@ -12,6 +12,7 @@ mod niht;
 mod noise;
 mod project;
 mod select;
+mod simulate;
 
 use pyo3::prelude::*;
 
@@ -36,6 +37,8 @@ mod _native {
     use super::project::project_l1;
     #[pymodule_export]
     use super::select::{scores_csr, scores_dense, select_arms_csr, select_arms_dense};
+    #[pymodule_export]
+    use super::simulate::{ClickWorld, LinearWorld, round_words};
     #[pymodule_export]
     use super::{read_all, simd_levels};
 }
