@@ -6,7 +6,8 @@ import pytest
 from scipy import stats
 
 from fliphat import cli
-from fliphat.privacy.audit import Case, Finding, all_cases, audit_case
+from fliphat._audit_command import all_cases
+from fliphat.privacy.audit import Case, Finding, audit_case
 from fliphat.privacy.audit.bounds import bound_event, choose_event, clopper_pearson, epsilon_bound
 
 CASES = all_cases()

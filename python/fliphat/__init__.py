@@ -1,10 +1,43 @@
 """Private decisions on high-dimensional data.
 
-`FLIPHAT` is the policy; `fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy twins.
+`fliphat.FLIPHAT` is the policy. `fliphat.PrivateSparseRegressor` and `fliphat.PrivateSparseClassifier` fit
+sparse models with proven privacy.
+`fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy twins.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from fliphat import kernels, reference
 from fliphat._native import VERSION as __version__
 from fliphat.policies import FLIPHAT
 
-__all__ = ["FLIPHAT", "__version__", "kernels", "reference"]
+if TYPE_CHECKING:
+    from fliphat.regression import PrivateSparseClassifier, PrivateSparseRegressor
+
+__all__ = [
+    "FLIPHAT",
+    "PrivateSparseClassifier",
+    "PrivateSparseRegressor",
+    "__version__",
+    "kernels",
+    "reference",
+]
+
+# Imported when first asked for: the estimators import scikit-learn where it is installed.
+_LAZY = {
+    "PrivateSparseClassifier": "fliphat.regression",
+    "PrivateSparseRegressor": "fliphat.regression",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

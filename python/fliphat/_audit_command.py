@@ -6,9 +6,18 @@ import json
 import sys
 
 from fliphat._progress import Progress
-from fliphat.privacy.audit import CONFIDENCE, Case, Finding, all_cases, audit_case
+from fliphat.privacy.audit import CONFIDENCE, Case, Finding, audit_case, mechanism_cases
+from fliphat.regression._audit import regressor_case
 
 QUICK_RUNS, FULL_RUNS = 1_000_000, 100_000_000
+
+
+def all_cases() -> list[Case]:
+    """Return every case: the mechanisms, what is built on them, and the controls."""
+    mechanisms = mechanism_cases()
+    claims = [case for case in mechanisms if case.broken is None]
+    controls = [case for case in mechanisms if case.broken is not None]
+    return [*claims, regressor_case(), *controls]
 
 
 def run(runs: int, *, only: str | None, seed: int | None, as_json: bool) -> int:

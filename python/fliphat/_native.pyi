@@ -5,8 +5,10 @@ from numpy.typing import NDArray
 
 __all__ = [
     "VERSION",
+    "ClickWorld",
     "Estimate",
     "FitSettings",
+    "LinearWorld",
     "audit_niht",
     "audit_paper",
     "audit_peel",
@@ -24,6 +26,7 @@ __all__ = [
     "peel",
     "project_l1",
     "read_all",
+    "round_words",
     "scores_csr",
     "scores_dense",
     "select_arms_csr",
@@ -212,6 +215,64 @@ def paper_fit(
     present: NDArray[np.uint8] | None = None,
     door: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]: ...
+
+@final
+class LinearWorld:
+    def __new__(
+        cls,
+        *,
+        dim: int,
+        arms: int,
+        truth: tuple[NDArray[np.int64], NDArray[np.float64]],
+        contexts: str,
+        shape: float,
+        scale: float,
+        reward: str,
+        noise_scale: float,
+        seed: int,
+        margin: tuple[float, float | None] | None = None,
+    ) -> LinearWorld: ...
+    def play(
+        self,
+        first: int,
+        rounds: int,
+        estimate: tuple[NDArray[np.int64], NDArray[np.float64]],
+        rows: NDArray[np.float32] | None = None,
+        offsets: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]: ...
+    def draw(
+        self, first: int, contexts: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+@final
+class ClickWorld:
+    def __new__(
+        cls,
+        *,
+        dim: int,
+        arms: int,
+        truth: tuple[NDArray[np.int64], NDArray[np.float64]],
+        intercept: float,
+        cardinalities: list[int],
+        tokens: int,
+        vocabulary: int,
+        power: float,
+        seed: int,
+    ) -> ClickWorld: ...
+    def play(
+        self, first: int, rounds: int, estimate: tuple[NDArray[np.int64], NDArray[np.float64]]
+    ) -> tuple[
+        tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
+        tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]],
+    ]: ...
+    def draw(
+        self, first: int, rounds: int
+    ) -> tuple[
+        tuple[NDArray[np.float64], NDArray[np.float64]],
+        tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]],
+    ]: ...
+
+def round_words(seed: int, first: int, rounds: int) -> NDArray[np.uint64]: ...
 def audit_peel(
     inputs: tuple[NDArray[np.int64], NDArray[np.int64]],
     s: int,

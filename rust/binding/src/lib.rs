@@ -13,6 +13,7 @@ mod noise;
 mod project;
 mod rounds;
 mod select;
+mod simulate;
 
 use pyo3::prelude::*;
 
@@ -39,6 +40,8 @@ mod _native {
     use super::rounds::Estimate;
     #[pymodule_export]
     use super::select::{scores_csr, scores_dense, select_arms_csr, select_arms_dense};
+    #[pymodule_export]
+    use super::simulate::{ClickWorld, LinearWorld, round_words};
     #[pymodule_export]
     use super::{read_all, simd_levels};
 }

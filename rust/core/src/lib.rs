@@ -21,3 +21,4 @@ pub mod rows;
 pub mod select;
 pub mod sigmoid;
 pub mod simd;
+pub mod simulate;

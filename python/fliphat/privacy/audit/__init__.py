@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fliphat.privacy.audit.bounds import Counts, bound_event, choose_event
-from fliphat.privacy.audit.cases import Case, all_cases
+from fliphat.privacy.audit.cases import Case, mechanism_cases
 
-__all__ = ["Case", "Finding", "all_cases", "audit_case"]
+__all__ = ["Case", "Finding", "audit_case", "mechanism_cases"]
 
 #: Confidence of a bound: at most one in a thousand is above the true epsilon.
 CONFIDENCE = 0.999
@@ -97,7 +97,7 @@ def audit_case(
 
     Examples
     --------
-    >>> finding = audit_case(all_cases()[0], 20_000, seed=1)
+    >>> finding = audit_case(mechanism_cases()[0], 20_000, seed=1)
     >>> finding.verdict, finding.lower_bound < finding.claimed_epsilon
     ('consistent', True)
     """

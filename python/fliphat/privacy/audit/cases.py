@@ -23,8 +23,8 @@ from fliphat.privacy.calibration import ROW_SENSITIVITY, NoiseScales, calibrate
 from fliphat.privacy.paper import calibrate_paper
 
 _BINS = 256
-_ROWS, _DIM, _SPARSITY = 8, 4, 2
-_PUSH = ROW_SENSITIVITY // 2
+ROWS, DIM, SPARSITY = 8, 4, 2
+PUSH = ROW_SENSITIVITY // 2
 
 #: A view: weights of picks (slot, rank, column), weights of values (slot, column), range and number of bins.
 View = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float, float, int]
@@ -45,7 +45,7 @@ class Case:
     broken: str | None = None
 
 
-def all_cases() -> list[Case]:
+def mechanism_cases() -> list[Case]:
     """Return the package's mechanisms first, then the controls."""
     return [
         _peel("peel, exponential", 1.0, 0.01, mechanism="exponential"),
@@ -73,9 +73,9 @@ def _noise(epsilon: float, delta: float, iterations: int, mechanism: str = "expo
     return calibrate(
         epsilon=epsilon,
         delta=delta,
-        rows=_ROWS,
-        dim=_DIM,
-        sparsity=_SPARSITY,
+        rows=ROWS,
+        dim=DIM,
+        sparsity=SPARSITY,
         iterations=iterations,
         step_size=1.0,
         l1_radius=1e6,
@@ -86,14 +86,14 @@ def _noise(epsilon: float, delta: float, iterations: int, mechanism: str = "expo
 
 def _peel(name: str, epsilon: float, delta: float, mechanism: str) -> Case:
     noise = _noise(epsilon, delta, 1, mechanism)
-    base = (_ROWS - 1) * _PUSH
-    inputs = [(base + side * _PUSH * _signs(_DIM)).astype(np.int64) for side in (1, -1)]
-    views = _views(1, noise.pick_scale, noise.value_scale, unit=1.0, base=base)
+    base = (ROWS - 1) * PUSH
+    inputs = [(base + side * PUSH * _signs(DIM)).astype(np.int64) for side in (1, -1)]
+    views = push_views(1, noise.pick_scale, noise.value_scale, unit=1.0, base=base)
 
     def count(runs: int, threads: int, seed: int | None) -> list[Counts]:
         return _native.audit_peel(
             (inputs[0], inputs[1]),
-            _SPARSITY,
+            SPARSITY,
             noise.pick_scale,
             noise.value_scale,
             mechanism,
@@ -107,24 +107,24 @@ def _peel(name: str, epsilon: float, delta: float, mechanism: str) -> Case:
     return Case(name, epsilon, delta, count)
 
 
-def _views(slots: int, pick_scale: int, value_scale: int, unit: float, base: float) -> list[View]:
+def push_views(slots: int, pick_scale: int, value_scale: int, unit: float, base: float) -> list[View]:
     """Scores of the picks alone, of the values alone, and of both weighed as the likelihood weighs them."""
-    shape, signs = (slots, _SPARSITY, _DIM), _signs(_DIM)
+    shape, signs = (slots, SPARSITY, DIM), _signs(DIM)
     picks_only = np.broadcast_to(signs, shape).copy()
-    values_only = np.zeros((slots, _DIM))
+    values_only = np.zeros((slots, DIM))
     values_only[-1] = signs / (unit * value_scale)
     # The log-likelihood ratio of a value is its distance from the middle of the two sides, times the shift,
     # by the variance; that of a pick is the shift by the scale.
     pick_part = np.zeros(shape)
     pick_part += signs * ROW_SENSITIVITY / pick_scale
     pick_part[-1] -= signs * ROW_SENSITIVITY * base * slots / value_scale**2
-    value_part = np.zeros((slots, _DIM))
+    value_part = np.zeros((slots, DIM))
     value_part[-1] = signs * ROW_SENSITIVITY / (unit * value_scale**2)
-    reach = _SPARSITY * (slots * (base + _PUSH) / value_scale + 6 * slots**0.5)
-    spread = _SPARSITY * slots * ROW_SENSITIVITY * (1 / pick_scale + 6 / value_scale)
-    count = slots * _SPARSITY + 0.5
+    reach = SPARSITY * (slots * (base + PUSH) / value_scale + 6 * slots**0.5)
+    spread = SPARSITY * slots * ROW_SENSITIVITY * (1 / pick_scale + 6 / value_scale)
+    count = slots * SPARSITY + 0.5
     return [
-        (picks_only, np.zeros((slots, _DIM)), -count, count, 2 * slots * _SPARSITY + 1),
+        (picks_only, np.zeros((slots, DIM)), -count, count, 2 * slots * SPARSITY + 1),
         (np.zeros(shape), values_only, -reach, reach, _BINS),
         (pick_part, value_part, -spread, spread, _BINS),
     ]
@@ -133,15 +133,15 @@ def _views(slots: int, pick_scale: int, value_scale: int, unit: float, base: flo
 Side = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
-def _sides(loss: str) -> tuple[Side, Side]:
+def pushed_sides(loss: str) -> tuple[Side, Side]:
     """Rows whose gradients are clipped to full pushes whatever the estimate is."""
     size = 1e9 if loss == "squared" else 1e300
-    X = np.full((_ROWS, _DIM), size)
-    y = np.full(_ROWS, 1e30 if loss == "squared" else 1.0)
+    X = np.full((ROWS, DIM), size)
+    y = np.full(ROWS, 1e30 if loss == "squared" else 1.0)
     sides = []
     for sign in (1, -1):
         rows = X.copy()
-        rows[0] = sign * size * _signs(_DIM)
+        rows[0] = sign * size * _signs(DIM)
         sides.append((rows, y))
     return sides[0], sides[1]
 
@@ -152,8 +152,8 @@ def _fit(
     noise = _noise(1.0, 0.01, iterations)
     picks, values = noise.pick_scale // divide, noise.value_scale // divide
     settings = _niht.fit_settings(
-        _DIM,
-        sparsity=_SPARSITY,
+        DIM,
+        sparsity=SPARSITY,
         iterations=iterations,
         step_size=1.0,
         l1_radius=1e6,
@@ -162,8 +162,8 @@ def _fit(
         value_scale=values,
         loss=loss,
     )
-    views = _views(iterations, picks, values, unit=1 / (2**15 * _ROWS), base=(_ROWS - 1) * _PUSH)
-    sides = _sides(loss)
+    views = push_views(iterations, picks, values, unit=1 / (2**15 * ROWS), base=(ROWS - 1) * PUSH)
+    sides = pushed_sides(loss)
 
     def count(runs: int, threads: int, seed: int | None) -> list[Counts]:
         return _native.audit_niht(sides, settings, False, views, runs, threads, seed)
@@ -177,7 +177,7 @@ def _repeated(name: str, reuse: bool) -> Case:
     noise = calibrate(
         epsilon=1.0,
         delta=0.01,
-        rows=_ROWS,
+        rows=ROWS,
         dim=1,
         sparsity=1,
         iterations=2,
@@ -195,10 +195,10 @@ def _repeated(name: str, reuse: bool) -> Case:
         pick_scale=noise.pick_scale,
         value_scale=noise.value_scale,
     )
-    X, y = np.full((_ROWS, 1), 1e9), np.full(_ROWS, 1e30)
+    X, y = np.full((ROWS, 1), 1e9), np.full(ROWS, 1e30)
     idle = y.copy()
     idle[0] = 0.0
-    unit = 1 / (2**15 * _ROWS)
+    unit = 1 / (2**15 * ROWS)
     reach = 16 * noise.value_scale * unit
     views: list[View] = [
         (np.zeros((2, 1, 1)), np.array([[-2.0], [1.0]]), -reach, reach, 4001),
@@ -214,8 +214,8 @@ def _repeated(name: str, reuse: bool) -> Case:
 def _paper(name: str) -> Case:
     bound, d = 3.46, 10
     public: dict[str, Any] = {"sparsity": d, "iterations": 1, "step_size": 1e-4, "l1_radius": 0.1}
-    noise = calibrate_paper(epsilon=1.0, delta=0.01, rows=_ROWS, dim=d, context_bound=bound, **public)
-    X, y = np.zeros((_ROWS, d)), np.zeros(_ROWS)
+    noise = calibrate_paper(epsilon=1.0, delta=0.01, rows=ROWS, dim=d, context_bound=bound, **public)
+    X, y = np.zeros((ROWS, d)), np.zeros(ROWS)
     X[0] = bound  # within the bound that the paper asks for
     sides = []
     for sign in (1, -1):

@@ -1,0 +1,37 @@
+"""Simulated environments: seeded, exact, and fast enough for a whole sweep.
+
+Each environment offers rounds in two ways that have the same distribution:
+
+- ``env.play(rounds, estimate)`` plays greedily on a sparse estimate and draws only what is looked at: every
+  arm's coordinates where the estimate or the truth is not zero, and one whole row, the chosen arm's;
+- ``env.draw(rounds)`` draws every arm's row, for policies that choose in another way.
+
+A round is a function of (seed, round number) alone. How rounds are cut into calls changes nothing, and two
+policies that run on environments of one seed meet the same people with the same luck.
+"""
+
+from fliphat.environments.base import Environment, Outcome, Rounds
+from fliphat.environments.classification import ClassificationBandit, from_classification
+from fliphat.environments.clicks import SparseClicks
+from fliphat.environments.contexts import AR1, Equicorrelated, Independent, TruncatedNormal, Uniform
+from fliphat.environments.hard import hard_instance, margin_family
+from fliphat.environments.linear import SparseLinear
+from fliphat.environments.truth import sparse_truth
+
+__all__ = [
+    "AR1",
+    "ClassificationBandit",
+    "Environment",
+    "Equicorrelated",
+    "Independent",
+    "Outcome",
+    "Rounds",
+    "SparseClicks",
+    "SparseLinear",
+    "TruncatedNormal",
+    "Uniform",
+    "from_classification",
+    "hard_instance",
+    "margin_family",
+    "sparse_truth",
+]

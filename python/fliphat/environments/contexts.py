@@ -1,0 +1,121 @@
+"""Distributions of dense contexts: independent over arms and rounds, with mean zero in every coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fliphat import _check
+
+
+@dataclass(frozen=True)
+class AR1:
+    """Gaussian, ``Sigma_ij = phi^|i-j|``: the design of the paper's experiments.
+
+    Parameters
+    ----------
+    phi : float, default 0.1
+        Above -1 and below 1.
+
+    Examples
+    --------
+    >>> AR1().phi
+    0.1
+    """
+
+    phi: float = 0.1
+
+    def __post_init__(self) -> None:
+        phi = _check.real("phi", self.phi)
+        if not -1 < phi < 1:
+            raise ValueError(f"phi must be above -1 and below 1, got {self.phi!r}")
+
+    @property
+    def _native(self) -> tuple[str, float]:
+        # A chain without memory is the independent design, which skips the chain.
+        return ("ar1", float(self.phi)) if self.phi else ("independent", 0.0)
+
+
+@dataclass(frozen=True)
+class Equicorrelated:
+    """Gaussian, every two coordinates correlated by rho.
+
+    Parameters
+    ----------
+    rho : float, default 0.3
+        At least 0 and below 1.
+
+    Examples
+    --------
+    >>> Equicorrelated(0.5).rho
+    0.5
+    """
+
+    rho: float = 0.3
+
+    def __post_init__(self) -> None:
+        rho = _check.real("rho", self.rho)
+        if not 0 <= rho < 1:
+            raise ValueError(f"rho must be at least 0 and below 1, got {self.rho!r}")
+
+    @property
+    def _native(self) -> tuple[str, float]:
+        return "equicorrelated", float(self.rho)
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Independent standard normal coordinates.
+
+    Examples
+    --------
+    >>> Independent()
+    Independent()
+    """
+
+    @property
+    def _native(self) -> tuple[str, float]:
+        return "independent", 0.0
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Independent coordinates uniform on (-sqrt 3, sqrt 3): bounded, with variance 1.
+
+    Examples
+    --------
+    >>> Uniform()
+    Uniform()
+    """
+
+    @property
+    def _native(self) -> tuple[str, float]:
+        return "uniform", 0.0
+
+
+@dataclass(frozen=True)
+class TruncatedNormal:
+    """Independent standard normal coordinates, given that none is larger in size than the bound.
+
+    Parameters
+    ----------
+    bound : float, default 2.0
+        At least 0.1. The variance is below 1: 0.774 for a bound of 2.
+
+    Examples
+    --------
+    >>> TruncatedNormal(3.0).bound
+    3.0
+    """
+
+    bound: float = 2.0
+
+    def __post_init__(self) -> None:
+        _check.within("bound", self.bound, 0.1, 1e6)
+
+    @property
+    def _native(self) -> tuple[str, float]:
+        return "truncated", float(self.bound)
+
+
+Contexts: TypeAlias = AR1 | Equicorrelated | Independent | Uniform | TruncatedNormal

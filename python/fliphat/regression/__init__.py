@@ -1,0 +1,10 @@
+"""Private sparse regression and classification, with scikit-learn's conventions.
+
+Each `fit` is one release under its own :class:`fliphat.privacy.guarantee.Guarantee`, in ``guarantee_``. Where
+scikit-learn is installed the estimators inherit from its base classes; it is not needed.
+"""
+
+from fliphat.regression._classifier import PrivateSparseClassifier
+from fliphat.regression._regressor import PrivateSparseRegressor
+
+__all__ = ["PrivateSparseClassifier", "PrivateSparseRegressor"]

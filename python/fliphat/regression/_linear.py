@@ -1,0 +1,151 @@
+"""What both estimators share: from parameters and data to one release, and from a release to scores."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _check, kernels
+from fliphat.kernels._rows import vector
+from fliphat.privacy.guarantee import Guarantee
+from fliphat.privacy.paper import PaperNoise
+from fliphat.privacy.scales import MAX_COUNT, NoiseScales
+from fliphat.regression import _data
+from fliphat.regression._estimator import BaseEstimator, NotFittedError
+from fliphat.regression._release import PublicNumbers, Release
+from fliphat.regression._schedule import DEFAULT_SPARSITY, default_l1_radius
+
+__all__ = ["SparseLinear"]
+
+_LARGEST_SEED = 2**64 - 1
+
+#: Declared sizes in between leave their squares, and the units of steps and coefficients, normal floats.
+SMALLEST_SCALE, LARGEST_SCALE = 1e-100, 1e100
+
+
+class SparseLinear(BaseEstimator):
+    """A linear score fitted by one private release. `coef_`, `noise_` and `guarantee_` are public."""
+
+    _loss: ClassVar[str]
+
+    epsilon: float
+    delta: float
+    sparsity: int | None
+    fit_intercept: bool
+    feature_scale: float
+    l1_radius: float | None
+    iterations: int | None
+    step_size: float | None
+    rows_per_user: int
+    start: npt.ArrayLike | None
+    random_state: int | None
+
+    coef_: npt.NDArray[np.float64]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+    n_iter_: int
+    noise_: NoiseScales | PaperNoise
+    guarantee_: Guarantee
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _public_numbers(
+        self, rows: int, features: int, *, score_scale: float, target_clip: float | None
+    ) -> PublicNumbers:
+        """Check the parameters against the shape of the data; nothing else of the data is known here."""
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}")
+        dim = features + int(self.fit_intercept)
+        feature_scale = _check.within("feature_scale", self.feature_scale, SMALLEST_SCALE, LARGEST_SCALE)
+        sparsity = min(DEFAULT_SPARSITY, dim) if self.sparsity is None else self.sparsity
+        sparsity = _check.integer("sparsity", sparsity, 1, dim)
+        return PublicNumbers(
+            epsilon=_check.positive("epsilon", self.epsilon),
+            delta=self.delta,
+            rows=rows,
+            dim=dim,
+            sparsity=sparsity,
+            l1_radius=default_l1_radius(
+                sparsity=sparsity, feature_scale=feature_scale, score_scale=score_scale
+            )
+            if self.l1_radius is None
+            else _check.positive("l1_radius", self.l1_radius),
+            iterations=self.iterations,
+            step_size=self.step_size,
+            feature_scale=feature_scale,
+            loss=self._loss,
+            target_clip=target_clip,
+            rows_per_user=_check.integer("rows_per_user", self.rows_per_user, 1, MAX_COUNT),
+            seed=None
+            if self.random_state is None
+            else _check.integer("random_state", self.random_state, 0, _LARGEST_SEED),
+        )
+
+    def _release(self, X: Any, rows: Any, y: npt.NDArray[np.float64], release: Release) -> float:
+        """Run the release, store what is public, and return the intercept."""
+        features = rows.shape[1]
+        scale = float(self.feature_scale)
+        start = self._start(features, scale)
+        if self.fit_intercept:
+            rows = _data.with_constant(rows, scale)
+        theta = release.run(rows, y, start)
+        self.coef_ = theta[:features].copy()
+        self.n_iter_ = release.noise.iterations
+        self.noise_ = release.noise
+        self.guarantee_ = release.guarantee
+        self.n_features_in_ = features
+        names = _data.feature_names(X)
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return float(theta[features]) * scale if self.fit_intercept else 0.0
+
+    def _start(self, features: int, scale: float) -> npt.NDArray[np.float64] | None:
+        if self.start is None:
+            return None
+        if not self.fit_intercept:
+            return vector("start", self.start, features, ", one value for each column of X")
+        begin = vector(
+            "start", self.start, features + 1, ", one value for each column of X and the intercept"
+        )
+        return np.append(begin[:-1], begin[-1] / scale)
+
+    def _scores(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the linear part of the score of each row; public if the rows are."""
+        if not hasattr(self, "coef_"):
+            raise NotFittedError(f"this {type(self).__name__} must be fitted first: call fit(X, y)")
+        self._require_same_names(X)
+        rows = _data.as_rows(X)
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        return kernels.score(rows, self.coef_.reshape(-1))
+
+    def _require_same_names(self, X: Any) -> None:
+        """Refuse named columns in another order than in fit; names are public, and matrices have none."""
+        names = _data.feature_names(X)
+        known = getattr(self, "feature_names_in_", None)
+        if names is None or known is None or list(names) == list(known):
+            return
+        unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
+        message = "The feature names should match those that were passed during fit.\n"
+        if unseen:
+            message += "Feature names unseen at fit time:\n" + _listed(unseen)
+        if missing:
+            message += "Feature names seen at fit time, yet now missing:\n" + _listed(missing)
+        if not unseen and not missing:
+            message += "Feature names must be in the same order as they were in fit.\n"
+        raise ValueError(message)
+
+
+def _listed(names: list[str]) -> str:
+    shown = [*names[:5], "..."] if len(names) > 5 else names
+    return "".join(f"- {name}\n" for name in shown)

@@ -1,0 +1,192 @@
+"""What no private policy can beat: Theorem "Lower Bound" and the instances of its proof."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from fliphat import _check
+
+MAX_HORIZON = 2**62
+MAX_DIM = 2**31 - 1
+
+
+class LowerBound(NamedTuple):
+    """The two terms of the lower bound on the minimax regret; the bound is the larger one.
+
+    Attributes
+    ----------
+    private, non_private : float
+    """
+
+    private: float
+    non_private: float
+
+    @property
+    def total(self) -> float:
+        """The bound: the larger of the two terms."""
+        return max(self)
+
+
+def regret_lower_bound(
+    *,
+    horizon: int,
+    dim: int,
+    sparsity: int,
+    epsilon: float,
+    delta: float = 0.0,
+    noise_scale: float = 1.0,
+    constant: float = 1.0,
+) -> LowerBound:
+    """Return the lower bound on the minimax regret under (epsilon, delta)-joint-DP.
+
+    With ``L = ln(d/s*)``: the non-private term is ``sqrt(s* T L)``; the private one is
+    ``s* L^(3/2) / epsilon`` for delta = 0 and ``L sqrt(s* ln(1/delta)) / epsilon`` for delta > 0 (Theorem
+    "Lower Bound").
+
+    Parameters
+    ----------
+    horizon, dim, sparsity : int
+        T, d and s*, with s* < d.
+    epsilon : float
+    delta : float, default 0.0
+        Above 0, the theorem needs ``epsilon^2 < ln(1/delta)``.
+    noise_scale : float
+        sigma: a factor of both terms in the proof, 1 in the theorem.
+    constant : float
+        The constant of the Omega, which the paper leaves open; so does it what "sufficiently large
+        ``s* ln(d/s*)``" means.
+
+    Returns
+    -------
+    LowerBound
+
+    Notes
+    -----
+    The term for delta > 0 is the paper's claim; its proof has a gap. The paragraph "Choice of rho" needs
+    ``epsilon^2 >= ln(1/delta)``, the opposite of what the theorem assumes: below that,
+    the root it bounds does not go to 0 with epsilon.
+
+    Examples
+    --------
+    >>> bound = regret_lower_bound(horizon=20_000, dim=400, sparsity=5, epsilon=0.01)
+    >>> round(bound.private), round(bound.non_private), round(bound.total)
+    (4587, 662, 4587)
+    """
+    rounds, scale_log = _problem(horizon, dim, sparsity)
+    epsilon, delta = _privacy(epsilon, delta)
+    factor = _check.positive("noise_scale", noise_scale) * _check.positive("constant", constant)
+    if delta == 0:
+        private = sparsity * scale_log**1.5 / epsilon
+    else:
+        private = scale_log * math.sqrt(sparsity * -math.log(delta)) / epsilon
+    return LowerBound(factor * private, factor * math.sqrt(sparsity * rounds * scale_log))
+
+
+def lower_bound_threshold(*, horizon: int, dim: int, sparsity: int, delta: float = 0.0) -> float:
+    """Return the epsilon below which the private term of the lower bound is the larger one.
+
+    ``sqrt(s*) ln(d/s*) / sqrt(T)`` for delta = 0, ``sqrt(ln(d/s*) ln(1/delta) / T)`` for delta > 0
+    (implication (ii) of Theorem "Lower Bound"); constants that the paper leaves open are taken as equal.
+
+    Parameters
+    ----------
+    horizon, dim, sparsity : int
+        T, d and s*.
+    delta : float, default 0.0
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(lower_bound_threshold(horizon=20_000, dim=400, sparsity=5, delta=0.01), 4)
+    0.0318
+    """
+    rounds, scale_log = _problem(horizon, dim, sparsity)
+    delta = _delta(delta)
+    if delta == 0:
+        return math.sqrt(sparsity / rounds) * scale_log
+    return math.sqrt(scale_log * -math.log(delta) / rounds)
+
+
+def hard_coefficient(
+    *,
+    horizon: int,
+    dim: int,
+    sparsity: int,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    noise_scale: float = 1.0,
+    packing_constant: float = 1.0,
+) -> float:
+    """Return r, the size of the coefficients of the hard instances (proof of Theorem "Lower Bound", step 4).
+
+    With ``L = ln(d/s*)`` and contexts of variance ``1/ln d``:
+
+    - without privacy, ``r^2 = sigma^2 L / (8 T)``;
+    - pure, ``r = c sigma sqrt(s* ln d) L / (20 epsilon T)``;
+    - delta > 0, ``r^2 = c sigma^2 L ln(d) / (16 rho T^2)``, with rho =
+      ``20^(4/3) epsilon^2 / (4 ln(1/delta))``.
+
+    Parameters
+    ----------
+    horizon, dim, sparsity : int
+        T, d (at least 3) and s* < d.
+    epsilon : float, optional
+        None for the instance that is hard without privacy.
+    delta : float, default 0.0
+    noise_scale : float
+        sigma.
+    packing_constant : float
+        c in ``ln M >= c s* ln(d/s*)``, which the paper leaves open.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(hard_coefficient(horizon=10_000, dim=400, sparsity=5), 4)
+    0.0074
+    """
+    rounds, scale_log = _problem(horizon, dim, sparsity)
+    # The variance of the contexts, 1/ln d, is at most 1 only from here on.
+    _check.integer("dim", dim, 3, MAX_DIM)
+    sigma = _check.positive("noise_scale", noise_scale)
+    packing = _check.positive("packing_constant", packing_constant)
+    if epsilon is None:
+        if _delta(delta) != 0:
+            raise ValueError(f"delta must be 0 where epsilon is None, got {delta!r}")
+        return sigma * math.sqrt(scale_log / (8 * rounds))
+    epsilon, delta = _privacy(epsilon, delta)
+    if delta == 0:
+        return packing * sigma * math.sqrt(sparsity * math.log(dim)) * scale_log / (20 * epsilon * rounds)
+    rho = 20 ** (4 / 3) * epsilon**2 / (4 * -math.log(delta))
+    return sigma * math.sqrt(packing * scale_log * math.log(dim) / (16 * rho)) / rounds
+
+
+def _problem(horizon: int, dim: int, sparsity: int) -> tuple[int, float]:
+    """Return T and ``ln(d/s*)``."""
+    horizon = _check.integer("horizon", horizon, 1, MAX_HORIZON)
+    dim = _check.integer("dim", dim, 2, MAX_DIM)
+    sparsity = _check.integer("sparsity", sparsity, 1, dim - 1)
+    return horizon, math.log(dim / sparsity)
+
+
+def _delta(delta: float) -> float:
+    delta = _check.real("delta", delta)
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be at least 0 and below 1, got {delta!r}")
+    return delta
+
+
+def _privacy(epsilon: float, delta: float) -> tuple[float, float]:
+    epsilon, delta = _check.positive("epsilon", epsilon), _delta(delta)
+    if delta > 0 and epsilon**2 >= -math.log(delta):
+        raise ValueError(
+            f"epsilon must be below sqrt(ln(1/delta)) = {math.sqrt(-math.log(delta)):.4g} "
+            f"for the theorem to apply, got {epsilon!r}"
+        )
+    return epsilon, delta
