@@ -7,7 +7,6 @@ import pytest
 
 from fliphat import FLIPHAT, kernels
 from fliphat.kernels import _niht
-from fliphat.policies import fitting
 from fliphat.privacy import PrivacyWarning, calibrate, calibrate_paper
 from fliphat.privacy.paper import paper_iterations
 from policy_model import DIM, Fits
@@ -199,7 +198,3 @@ def test_without_a_seed_noise_is_fresh():
         policy.select_batch(np.ones((5, 2, 50))), policy.select(np.ones((2, 50)))
         estimates.add(str(policy.estimate.to_dense()))
     assert len(estimates) == 5
-
-
-def test_fitting_is_looked_up_where_the_tests_replace_it():
-    assert fitting.fit.__module__ == "fliphat.policies.fitting"
