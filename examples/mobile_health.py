@@ -35,8 +35,10 @@ def contexts_of(facts: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Run the study and print what came out."""
     rng = np.random.default_rng(2024)
+    # A coordinate is of size 1 under its own prompt and 0 under the three others: 0.5 on average (root mean
+    # square). The guess is public, made before anybody is asked.
     policy = FLIPHAT(
-        dim=len(EFFECT), sparsity=6, epsilon=4.0, delta=1e-4, rounds_per_user=ROUNDS_EACH, gradient_clip=1.0
+        dim=len(EFFECT), sparsity=6, epsilon=4.0, delta=1e-4, rounds_per_user=ROUNDS_EACH, context_scale=0.5
     )
     answers: list[tuple[int, int, float]] = []  # when, which decision, what
     gained, possible = np.zeros(ROUNDS), np.zeros(ROUNDS)

@@ -14,7 +14,14 @@ DIM = 6
 
 def make(directory, durability):
     return FLIPHAT(
-        dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, first_episode=5, store=directory, durability=durability
+        dim=DIM,
+        sparsity=2,
+        epsilon=1.0,
+        delta=0.01,
+        first_episode=5,
+        growth=2,
+        store=directory,
+        durability=durability,
     )
 
 

@@ -5,6 +5,7 @@ model plays all rounds in one list and derives from it what a fit must be given;
 keeps what it was given.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +14,7 @@ from fliphat.policies import fitting
 from fliphat.policies.facts import SparseEstimate
 
 DIM = 4
+GROWTH = 1.75  # neither the default nor the doubling of the paper: both would hide a mix-up
 
 
 @dataclass
@@ -29,6 +31,7 @@ class Model:
 
     first: int
     rounds_per_user: int = 1
+    growth: float = 2.0
     released: list = field(
         default_factory=list
     )  # (X, y, present) of each episode whose estimate was released
@@ -39,11 +42,17 @@ class Model:
 
     @property
     def length(self):
-        return self.first * 2 ** len(self.released)
+        return self._length(len(self.released))
+
+    def _length(self, episode):
+        length = self.first
+        for _ in range(episode):
+            length = math.ceil(self.growth * length)
+        return length
 
     @property
     def remaining(self):
-        return self.length - len(self.open) or 2 * self.length
+        return self.length - len(self.open) or self._length(len(self.released) + 1)
 
     def select(self, identity, row, valid, user=None):
         if len(self.open) == self.length:

@@ -33,7 +33,7 @@ def test_mobile_health():
     assert text.startswith("Proven: joint differential privacy with epsilon = 4.0")
     assert "only the first 3 rounds of a user can be learned from" in text
     shares = [int(share) for share in re.findall(r"(-?\d+)%", text)]
-    assert len(shares) == 6 and shares[-1] > 60 > 30 > shares[0]
+    assert len(shares) >= 6 and shares[-1] > 60 > 30 > shares[0]
 
 
 def test_click_service():

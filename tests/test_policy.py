@@ -10,7 +10,8 @@ from policy_model import DIM, Fits, Model, same
 
 
 def make(**changes):
-    arguments = {"dim": DIM, "sparsity": 1, "epsilon": 1.0, "delta": 0.01, "first_episode": 4} | changes
+    arguments = {"dim": DIM, "sparsity": 1, "epsilon": 1.0, "delta": 0.01, "first_episode": 4}
+    arguments = arguments | {"growth": 2} | changes
     return FLIPHAT(**arguments)
 
 

@@ -16,7 +16,9 @@ X = np.ones((2, DIM), np.float32)
 
 
 def make(**changes):
-    return FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, **{"first_episode": 4} | changes)
+    return FLIPHAT(
+        dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, **{"first_episode": 4, "growth": 2} | changes
+    )
 
 
 def refuses_to_play(policy, message):

@@ -81,7 +81,7 @@ def test_the_estimate_is_n_iht_with_the_calibrated_noise():
     for facts in policy.history:
         n, first = facts.rounds, facts.first_round - 1
         public = {"sparsity": 2, "iterations": 2, "step_size": 0.5, "l1_radius": 3.0, "clip": 2.0}
-        noise = calibrate(epsilon=1.0, delta=0.01, rows=n, dim=DIM, **public)
+        noise = calibrate(epsilon=1.0, delta=0.01, rows=n, dim=DIM, split=0.8, **public)
         expected = _niht.fit(
             np.array(rows[first : first + n]),
             rewards[first : first + n],
@@ -115,10 +115,11 @@ def test_a_warm_fit_starts_from_the_released_estimate_and_a_cold_one_from_zero(m
 
 
 def test_it_learns_and_missing_rewards_do_not_stop_it():
-    policy, rng = FLIPHAT(dim=30, sparsity=3, epsilon=2.0, delta=0.01), np.random.default_rng(0)
+    policy = FLIPHAT(dim=30, sparsity=3, epsilon=2.0, delta=0.01, seed=1)
+    rng = np.random.default_rng(0)
     beta = np.zeros(30)
     beta[[4, 9]] = 0.8, -0.7
-    for _ in range(4):
+    for _ in range(10):
         X = rng.standard_normal((policy.remaining, 3, 30), dtype=np.float32)
         decisions = policy.select_batch(X)
         mean = X[np.arange(len(X)), decisions.arms] @ beta

@@ -14,7 +14,9 @@ from policy_model import DIM, Fits
 
 
 def make(**changes):
-    return FLIPHAT(dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, **{"first_episode": 4} | changes)
+    return FLIPHAT(
+        dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, **{"first_episode": 4, "growth": 2} | changes
+    )
 
 
 def play(policy, seed, rounds, sparse=False, users=True):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from fliphat import FLIPHAT
 from fliphat.policies import StoreError, faults, files, ledger
-from policy_model import DIM, Fits, Model, same
+from policy_model import DIM, GROWTH, Fits, Model, same
 
 FIRST = 3
 
@@ -23,7 +23,14 @@ class Crash(BaseException):
 
 
 def open_store(path, **changes):
-    arguments = {"dim": DIM, "sparsity": 1, "epsilon": 1.0, "delta": 0.01, "first_episode": FIRST}
+    arguments = {
+        "dim": DIM,
+        "sparsity": 1,
+        "epsilon": 1.0,
+        "delta": 0.01,
+        "first_episode": FIRST,
+        "growth": GROWTH,
+    }
     return FLIPHAT(**arguments | changes, store=path)
 
 
@@ -57,7 +64,7 @@ def twins(rng, sparse=False):
     ],
 )
 def test_reopening_after_every_call_changes_nothing(tmp_path, fits, durability, dtype, sparse):
-    rng, model = np.random.default_rng(0), Model(FIRST, rounds_per_user=2)
+    rng, model = np.random.default_rng(0), Model(FIRST, rounds_per_user=2, growth=GROWTH)
     given = {"durability": durability, "dtype": dtype, "rounds_per_user": 2}
     policy, ids = open_store(tmp_path, **given), []
     for i in range(25):
@@ -91,9 +98,9 @@ def test_reopening_after_every_call_changes_nothing(tmp_path, fits, durability, 
 
 
 def test_batches_are_as_durable_as_rounds(tmp_path, fits):
-    rng, model = np.random.default_rng(0), Model(FIRST)
+    rng, model = np.random.default_rng(0), Model(FIRST, growth=GROWTH)
     policy = open_store(tmp_path)
-    for size in (3, 2, 4, 12, 1):
+    for size in (3, 2, 4, 11, 1):
         X = rng.standard_normal((size, 2, DIM)).astype(np.float32)
         decisions = policy.select_batch(X, users=range(policy.rounds, policy.rounds + size))
         for i, decision in enumerate(decisions):
@@ -199,7 +206,7 @@ def test_a_second_process_gets_a_clear_error(tmp_path):
     policy.select(np.ones((2, DIM)))
     code = (
         f"from fliphat import FLIPHAT\n"
-        f"FLIPHAT(dim={DIM}, sparsity=1, epsilon=1.0, delta=0.01, first_episode={FIRST}, store={str(tmp_path)!r})"
+        f"FLIPHAT(dim={DIM}, sparsity=1, epsilon=1.0, delta=0.01, first_episode={FIRST}, growth={GROWTH}, store={str(tmp_path)!r})"
     )
     second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "StoreError: store" in second.stderr and "is in use by another process" in second.stderr
@@ -289,7 +296,7 @@ def test_a_select_cut_off_anywhere(tmp_path, monkeypatch, fits, rounds, sparse):
     rng = np.random.default_rng(rounds)
 
     def prepare(path):
-        policy, model = open_store(path), Model(FIRST)
+        policy, model = open_store(path), Model(FIRST, growth=GROWTH)
         for i in range(rounds):
             X, row = twins(rng, sparse)
             decision = policy.select(X, key=i)

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fliphat import FLIPHAT
 from fliphat.policies import faults, fitting
-from policy_model import DIM, Fits, Model, same
+from policy_model import DIM, GROWTH, Fits, Model, same
 
 FIRST = 2
 SEEDS = st.integers(0, 10**6)
@@ -41,13 +41,13 @@ class PolicyMachine(RuleBasedStateMachine):
     @initialize(stored=st.booleans(), users=st.booleans(), limit=st.integers(1, 2), full=st.booleans())
     def begin(self, stored, users, limit, full):
         self.stored, self.users, self.full = stored, users, full
-        self.model = Model(FIRST, rounds_per_user=limit)
+        self.model = Model(FIRST, rounds_per_user=limit, growth=GROWTH)
         self.ids, self.keys, self.saves = [], {}, 0
         self.policy = self.open()
 
     def open(self):
         return FLIPHAT(
-            dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=FIRST,
+            dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=FIRST, growth=GROWTH,
             rounds_per_user=self.model.rounds_per_user, durability="full" if self.full else "batch",
             store=self.directory / "store" if self.stored else None,
         )  # fmt: skip

@@ -262,7 +262,7 @@ class Engine:
         self.show(estimate)
         self.episode = following
         if self.store is not None:
-            self.store.finish(episode.index)
+            self.store.finish(episode.index, following.length)
 
     def forget(self) -> None:
         """Turn the open episode's rows into zeros."""

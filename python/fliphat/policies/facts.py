@@ -68,6 +68,8 @@ class EpisodeFacts:
         t of the episode's first round; the very first round is 1.
     rounds : int
         n: rounds played, with or without a reward.
+    sparsity : int
+        Coordinates that the fit picked.
     iterations : int
         M of the fit; 0 means that nothing was computed from the rows.
     step_size : float
@@ -85,6 +87,7 @@ class EpisodeFacts:
     episode: int
     first_round: int
     rounds: int
+    sparsity: int
     iterations: int
     step_size: float
     warm: bool

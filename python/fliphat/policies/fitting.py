@@ -42,7 +42,7 @@ def fit(
         theta = _niht.fit_paper(
             rows,
             rewards,
-            sparsity=settings.sparsity,
+            sparsity=plan.sparsity,
             iterations=plan.iterations,
             step_size=plan.step_size,
             l1_radius=settings.l1_radius,
@@ -56,7 +56,7 @@ def fit(
         theta = _niht.fit(
             rows,
             rewards,
-            sparsity=settings.sparsity,
+            sparsity=plan.sparsity,
             iterations=plan.iterations,
             step_size=plan.step_size,
             l1_radius=settings.l1_radius,
@@ -71,4 +71,17 @@ def fit(
             present=present,
             door=door,
         )[-1]
+        if plan.shrink:
+            theta = _shrunk(theta, plan.step_size * plan.noise.value_gradient_noise)
     return SparseEstimate.from_dense(theta)
+
+
+def _shrunk(theta: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float64]:
+    """Draw values towards zero by what is noise in them, on average; post-processing of a release.
+
+    If nothing stood out of the noise the estimate stays as it is: better than none.
+    """
+    found = np.flatnonzero(theta)
+    kept = np.zeros_like(theta)
+    kept[found] = theta[found] * np.maximum(0.0, 1 - np.minimum(noise / np.abs(theta[found]), 1.0) ** 2)
+    return kept if kept.any() else theta

@@ -76,12 +76,14 @@ class FLIPHAT:
     epsilon, delta : float
         The privacy budget, for the whole life of the policy. ``delta=0`` asks for pure privacy.
     episodes : {"planned", "doubling"}
-        "planned" plays a first episode of `first_episode` rounds uniformly, then doubles. "doubling" is the
-        paper's: 1, 2, 4, ... rounds.
+        "planned" plays a first episode of `first_episode` rounds uniformly; each one after is `growth` times
+        longer. "doubling" is the paper's: 1, 2, 4, ... rounds.
     warm_start : bool
         Whether a fit starts from the estimate before it, once that is good enough. The paper starts from 0.
     first_episode : int, optional
         Rounds of the first planned episode; by default long enough to see coefficients of typical size.
+    growth : float, optional
+        How many times longer a planned episode is than the one before, from 1 to 16; 1.25 by default.
     calibration : {"proven", "paper"}
         "paper" reproduces the published figures. Its noise is too small, which `guarantee` says and a
         `PrivacyWarning` warns of.
@@ -95,7 +97,7 @@ class FLIPHAT:
     context_scale, reward_scale : float
         Public guesses of the typical size of one context coordinate and of a reward.
     gradient_clip : float, optional
-        Bound on each coordinate of a row's gradient; by default ``1.3 * context_scale * reward_scale``.
+        Bound on each coordinate of a row's gradient; by default ``0.8 * context_scale * reward_scale``.
     reward_clip, l1_radius : float, optional
         Bounds on rewards (none by default) and on the estimate's l1 norm.
     iterations, step_size : number, sequence or function, optional
@@ -141,6 +143,7 @@ class FLIPHAT:
         episodes: Literal["planned", "doubling"] = "planned",
         warm_start: bool = True,
         first_episode: int | None = None,
+        growth: float | None = None,
         calibration: Literal["proven", "paper"] = "proven",
         mechanism: Literal["exponential", "laplace"] | None = None,
         loss: Literal["squared", "logistic"] = "squared",
@@ -166,6 +169,7 @@ class FLIPHAT:
             episodes=episodes,
             warm_start=warm_start,
             first_episode=first_episode,
+            growth=growth,
             calibration=calibration,
             mechanism=mechanism,
             loss=loss,

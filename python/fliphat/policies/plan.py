@@ -25,9 +25,11 @@ class FitPlan:
 
     episode: int
     rows: int
+    sparsity: int
     iterations: int
     step_size: float
     warm: bool
+    shrink: bool
     noise: NoiseScales | PaperNoise | None
 
 
@@ -37,34 +39,47 @@ class Planner:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         # What one iteration costs in noise, whatever the rows: the schedules' only measure of the budget.
-        one = self._proven(1, 1, 1.0)
-        self._pick_noise = one.pick_scale / HALF_RANGE
+        few = schedule.first_picks(settings.sparsity)
+        self._pick_noise = self._proven(1, settings.sparsity, 1, 1.0).pick_scale / HALF_RANGE
+        self._enough = schedule.enough_rows(
+            self._proven(1, few, 1, 1.0).pick_scale / HALF_RANGE, settings.dim
+        )
+        self._lengths = [self._first()]
 
     def length(self, episode: int) -> int:
         """Return the rounds of an episode."""
-        return self._first() << episode
+        if self.settings.episodes == "doubling":
+            return 1 << episode
+        while len(self._lengths) <= episode:
+            self._lengths.append(math.ceil(self._lengths[-1] * self.settings.growth))
+        return self._lengths[episode]
 
     def plan(self, episode: int) -> FitPlan:
         """Return the plan for the fit of `episode`'s rows."""
         settings, rows = self.settings, self.length(episode)
-        warm = settings.warm_start and episode > 0 and self._useful(episode - 1)
+        sparsity, shrink = settings.sparsity, False
         if settings.calibration == "paper":
-            default = schedule.paper_iterations_and_step(rows, settings.l1_radius)
+            warm = settings.warm_start and episode > 0
+            default = schedule.paper_fit(rows, settings.l1_radius)
+        elif settings.warm_start:
+            good = sum(self.length(before) >= self._enough for before in range(episode))
+            warm, shrink, sparsity = good > 0, True, schedule.picks(sparsity, good)
+            default = schedule.warm_fit(good, context_scale=settings.context_scale, loss=settings.loss)
         else:
-            default = schedule.iterations_and_step(
-                self._signal(rows), warm=warm, context_scale=settings.context_scale, loss=settings.loss
-            )
+            warm = False
+            signal = schedule.detectable(self._pick_noise, rows, settings.dim)
+            default = schedule.cold_fit(signal, context_scale=settings.context_scale, loss=settings.loss)
         iterations = _at(settings.iterations, episode, rows, checked_iterations, default[0])
         step_size = _at(settings.step_size, episode, rows, checked_step_size, default[1])
         noise: NoiseScales | PaperNoise | None = None
         if iterations > 0:
-            noise = self._noise(rows, iterations, step_size)
-        return FitPlan(episode, rows, iterations, step_size, warm, noise)
+            noise = self._noise(rows, sparsity, iterations, step_size)
+        return FitPlan(episode, rows, sparsity, iterations, step_size, warm, shrink, noise)
 
     def statement_noise(self) -> NoiseScales | PaperNoise:
         """Return noise to state the guarantee with: it says the same for every episode."""
         plan = self.plan(0)
-        return plan.noise or self._noise(plan.rows, 1, plan.step_size)
+        return plan.noise or self._noise(plan.rows, plan.sparsity, 1, plan.step_size)
 
     def facts(self, plan: FitPlan, first_round: int, estimate: SparseEstimate) -> EpisodeFacts:
         """Return what may be told about a finished fit."""
@@ -84,6 +99,7 @@ class Planner:
             episode=plan.episode,
             first_round=first_round,
             rounds=plan.rows,
+            sparsity=plan.sparsity,
             iterations=plan.iterations,
             step_size=plan.step_size,
             warm=plan.warm,
@@ -93,30 +109,18 @@ class Planner:
         )
 
     def _first(self) -> int:
-        if self.settings.episodes == "doubling":
-            return 1
-        if self.settings.first_episode is not None:
-            return self.settings.first_episode
-        return schedule.first_episode(self._pick_noise, self.settings.dim)
+        return self.settings.first_episode or self._enough
 
-    def _signal(self, rows: int) -> float:
-        return schedule.detectable(self._pick_noise, rows, self.settings.dim)
-
-    def _useful(self, episode: int) -> bool:
-        if self.settings.calibration == "paper":
-            return True
-        return schedule.start_is_useful(self._signal(self.length(episode)))
-
-    def _noise(self, rows: int, iterations: int, step_size: float) -> NoiseScales | PaperNoise:
+    def _noise(self, rows: int, sparsity: int, iterations: int, step_size: float) -> NoiseScales | PaperNoise:
         settings = self.settings
         if settings.calibration == "proven":
-            return self._proven(rows, iterations, step_size)
+            return self._proven(rows, sparsity, iterations, step_size)
         return calibrate_paper(
             epsilon=settings.epsilon,
             delta=settings.delta,
             rows=rows,
             dim=settings.dim,
-            sparsity=settings.sparsity,
+            sparsity=sparsity,
             iterations=iterations,
             step_size=step_size,
             l1_radius=settings.l1_radius,
@@ -124,20 +128,21 @@ class Planner:
             reward_clip=settings.reward_clip,
         )
 
-    def _proven(self, rows: int, iterations: int, step_size: float) -> NoiseScales:
+    def _proven(self, rows: int, sparsity: int, iterations: int, step_size: float) -> NoiseScales:
         settings = self.settings
         return calibrate(
             epsilon=settings.epsilon,
             delta=settings.delta,
             rows=rows,
             dim=settings.dim,
-            sparsity=settings.sparsity,
+            sparsity=sparsity,
             iterations=iterations,
             step_size=step_size,
             l1_radius=settings.l1_radius,
             clip=settings.gradient_clip,
             rounds_per_user=settings.rounds_per_user,
             mechanism=settings.mechanism,
+            split=schedule.PICK_SHARE,
         )
 
 

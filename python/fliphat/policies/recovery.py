@@ -43,7 +43,7 @@ def restore(engine: Engine, store: Store) -> None:
     for index, state, generation, *_ in episodes:
         store.turn_to(index, generation, engine.planner.length(index))
         if state == COMMITTED:  # its estimate was durable but perhaps not seen: never fitted again
-            store.finish(index)
+            store.finish(index, engine.planner.length(index + 1))
     index, state, generation = episodes[-1][:3]
     assert state in (OPEN, CLAIMED)
     first_round = 1 + sum(engine.planner.length(before) for before in range(index))

@@ -34,6 +34,7 @@ class Settings:
     episodes: str
     warm_start: bool
     first_episode: int | None
+    growth: float
     calibration: str
     mechanism: str
     loss: str
@@ -60,6 +61,7 @@ class Settings:
         episodes: str,
         warm_start: object,
         first_episode: object,
+        growth: object,
         calibration: str,
         mechanism: str | None,
         loss: str,
@@ -93,6 +95,10 @@ class Settings:
                 raise ValueError(
                     "first_episode is only for episodes='planned': doubling episodes start with 1 round"
                 )
+        if growth is None:
+            growth = schedule.growth(warm_start=bool(warm_start) and not paper)
+        elif episodes != "planned":
+            raise ValueError("growth is only for episodes='planned': doubling episodes double")
         if paper:
             _paper_only_allows(mechanism, loss, gradient_clip)
             context_bound = (
@@ -116,6 +122,7 @@ class Settings:
             episodes=episodes,
             warm_start=bool(warm_start),
             first_episode=first_episode,
+            growth=_check.within("growth", growth, 1.0, 16.0),
             calibration=calibration,
             mechanism=mechanism,
             loss=loss,

@@ -195,7 +195,7 @@ class Store:
                 faults.reached("commit written")
             faults.reached("committed")
 
-    def finish(self, episode: int) -> None:
+    def finish(self, episode: int, next_length: int) -> None:
         """Forget a committed episode's rows, and turn to the next."""
         with self:
             self.discard_rows()
@@ -205,7 +205,7 @@ class Store:
             files.sync_directory(self.path)
             with self._ledger.transaction() as connection:
                 self._move(connection, episode, COMMITTED, RELEASED)
-            self.turn_to(episode + 1, 0, self._length * 2)
+            self.turn_to(episode + 1, 0, next_length)
             faults.reached("released")
 
     def forget(self, episode: Episode) -> None:
