@@ -15,13 +15,15 @@ CASES = all_cases()
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_claims_stand_and_controls_are_caught(case):
-    finding = audit_case(case, 100_000, seed=11, threads=2)
+    # The policy's own runs are slow: they get more of the share they are given.
+    runs = 100_000 if case.cost == 1 else 3_000 * case.cost
+    finding = audit_case(case, runs, seed=11, threads=2)
     assert finding.as_it_should_be, finding
 
 
 def test_there_are_controls_and_claims():
     assert sum(case.broken is None for case in CASES) >= 7
-    assert sum(case.broken is not None for case in CASES) == 4
+    assert sum(case.broken is not None for case in CASES) == 5
 
 
 @pytest.mark.parametrize("name", ["peel, exponential", "niht, M = 1", "niht, M = 3, every iterate"])

@@ -6,6 +6,7 @@ import json
 import sys
 
 from fliphat._progress import Progress
+from fliphat.policies._audit import policy_cases
 from fliphat.privacy.audit import CONFIDENCE, Case, Finding, audit_case, mechanism_cases
 from fliphat.regression._audit import regressor_case
 
@@ -14,10 +15,8 @@ QUICK_RUNS, FULL_RUNS = 1_000_000, 100_000_000
 
 def all_cases() -> list[Case]:
     """Return every case: the mechanisms, what is built on them, and the controls."""
-    mechanisms = mechanism_cases()
-    claims = [case for case in mechanisms if case.broken is None]
-    controls = [case for case in mechanisms if case.broken is not None]
-    return [*claims, regressor_case(), *controls]
+    cases = [*mechanism_cases(), regressor_case(), *policy_cases()]
+    return sorted(cases, key=lambda case: case.broken is not None)
 
 
 def run(runs: int, *, only: str | None, seed: int | None, as_json: bool) -> int:

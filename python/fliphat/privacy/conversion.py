@@ -38,6 +38,7 @@ TCC 2016-B, arXiv:1605.02065 (zCDP).
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -157,7 +158,12 @@ def rho_from_epsilon(epsilon: float, delta: float) -> float:
     >>> [round(rho_from_epsilon(epsilon, 0.01), 4) for epsilon in (0.5, 1, 5)]
     [0.0352, 0.1034, 1.2363]
     """
-    epsilon, delta = _epsilon(epsilon), _delta(delta)
+    return _rho_from_epsilon(_epsilon(epsilon), _delta(delta))
+
+
+@functools.cache
+def _rho_from_epsilon(epsilon: float, delta: float) -> float:
+    # Cached: a policy asks the same for every episode, and 100 digits take a while.
     target = -math.log(delta)
     # The two stationarity conditions above, with rho eliminated between them.
     b = _order_minus_one(

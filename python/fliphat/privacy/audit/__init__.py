@@ -82,7 +82,7 @@ def audit_case(
     ----------
     case : Case
     runs : int
-        Runs on each side; half of them choose the event, half bound it.
+        Runs on each side (fewer by the case's cost); half of them choose the event, half bound it.
     threads : int, optional
         All cores by default.
     seed : int, optional
@@ -104,16 +104,16 @@ def audit_case(
     if runs < 2:
         raise ValueError(f"runs must be at least 2, got {runs}")
     threads = threads or os.cpu_count() or 1
-    half = runs // 2
+    half = max(runs // (2 * case.cost), 1)
     halves = []
     for which in (0, 1):
         total: list[Counts] | None = None
-        for start in range(0, half, _CHUNK):
-            size = min(_CHUNK, half - start)
+        for start in range(0, half, _CHUNK // case.cost):
+            size = min(_CHUNK // case.cost, half - start)
             # Every chunk has a seed of its own: a seed used twice would count the same runs twice.
             chunk_seed = None if seed is None else _chunk_seed(seed, which, start)
             total = _added(total, case.count(size, threads, chunk_seed))
-            progress(size)
+            progress(size * case.cost)
         halves.append(total or [])
     event = choose_event(halves[0], half, case.delta, CONFIDENCE)
     bound = bound_event(event, halves[1], half, case.delta, CONFIDENCE)

@@ -43,6 +43,8 @@ class Case:
     count: Counter
     #: Why an audit must refute the claim; None for the package's own mechanisms.
     broken: str | None = None
+    #: How many times slower than the native cases a run is: it gets that many fewer.
+    cost: int = 1
 
 
 def mechanism_cases() -> list[Case]:
