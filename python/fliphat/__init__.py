@@ -2,6 +2,7 @@
 
 `fliphat.PrivateSparseRegressor` and `fliphat.PrivateSparseClassifier` fit sparse models with proven privacy.
 `fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy twins.
+`FLIPHAT` is the policy; `fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy twins.
 """
 
 from importlib import import_module
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fliphat import kernels, reference
 from fliphat._native import VERSION as __version__
+from fliphat.policies import FLIPHAT
 
 if TYPE_CHECKING:
     from fliphat.regression import PrivateSparseClassifier, PrivateSparseRegressor
@@ -32,3 +34,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
+__all__ = ["FLIPHAT", "__version__", "kernels", "reference"]

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 __all__ = [
     "VERSION",
     "ClickWorld",
+    "Estimate",
     "FitSettings",
     "LinearWorld",
     "audit_niht",
@@ -270,3 +271,49 @@ def audit_permute_and_flip(
     threads: int,
     door_seed: int | None = None,
 ) -> _Counts: ...
+
+@final
+class Estimate:
+    def __new__(cls, indices: NDArray[np.int64], values: NDArray[np.float64], dimension: int) -> Estimate: ...
+    def choose_one(
+        self, contexts: NDArray[Any], word: int, keep: bool, out: NDArray[Any], at: int
+    ) -> int: ...
+    def choose_dense(
+        self,
+        contexts: NDArray[Any],
+        arms: int,
+        words: NDArray[np.uint64],
+        keep: NDArray[np.uint8] | None,
+        out: NDArray[Any],
+        at: int,
+    ) -> NDArray[np.int64]: ...
+    def choose_csr(
+        self,
+        indptr: NDArray[Any],
+        indices: NDArray[Any],
+        data: NDArray[Any],
+        arms: int,
+        words: NDArray[np.uint64],
+        keep: NDArray[np.uint8] | None,
+        out: NDArray[Any],
+        at: int,
+    ) -> NDArray[np.int64]: ...
+    def choose_dense_to_csr(
+        self,
+        contexts: NDArray[Any],
+        arms: int,
+        words: NDArray[np.uint64],
+        keep: NDArray[np.uint8] | None,
+        double: bool,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...
+    def choose_csr_to_csr(
+        self,
+        indptr: NDArray[Any],
+        indices: NDArray[Any],
+        data: NDArray[Any],
+        arms: int,
+        words: NDArray[np.uint64],
+        keep: NDArray[np.uint8] | None,
+        double: bool,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...
+

@@ -11,6 +11,7 @@ mod gradient;
 mod niht;
 mod noise;
 mod project;
+mod rounds;
 mod select;
 mod simulate;
 
@@ -35,6 +36,8 @@ mod _native {
     use super::niht::{FitSettings, niht_fit, niht_step, paper_fit};
     #[pymodule_export]
     use super::project::project_l1;
+    #[pymodule_export]
+    use super::rounds::Estimate;
     #[pymodule_export]
     use super::select::{scores_csr, scores_dense, select_arms_csr, select_arms_dense};
     #[pymodule_export]

@@ -16,6 +16,7 @@ pub mod paper;
 pub mod peel;
 pub mod project;
 pub mod real;
+pub mod rounds;
 pub mod rows;
 pub mod select;
 pub mod sigmoid;

@@ -154,7 +154,7 @@ pub fn best(scores: &[f64], word: u64) -> usize {
 
 /// A number below `count`, each with probability within `2^-64` of `1 / count`. Arms are post-processing of a
 /// released estimate: privacy does not rest on this draw.
-fn nth_of(word: u64, count: usize) -> usize {
+pub fn nth_of(word: u64, count: usize) -> usize {
     ((u128::from(word) * count as u128) >> 64) as usize
 }
 

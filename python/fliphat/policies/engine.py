@@ -1,0 +1,318 @@
+"""The policy's state and what each call does to it. One thread at a time: the caller holds the lock.
+
+Order matters here. Whatever a call does is first made durable (if there is a store) and then made to count in
+memory, so that what memory shows is never ahead of the disk. An estimate is fitted inside the call that opens
+the next episode, after that call's own arguments have been checked, and never when a reward arrives.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _native
+from fliphat.kernels import _rows
+from fliphat.policies import fitting
+from fliphat.policies.base import Decision, Decisions
+from fliphat.policies.contexts import Contexts, many_rounds, one_round
+from fliphat.policies.episode import UNUSED, UNUSED_CAME, Episode
+from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.policies.identity import SECRET_BYTES, digest
+from fliphat.policies.plan import Planner
+from fliphat.policies.rows import DenseRows, RowStore, SparseRows
+from fliphat.policies.store import Store
+
+__all__ = ["INCARNATION", "Engine"]
+
+#: Ids count rounds from 1; each reopening of a store starts a new range, so that a round lost with the
+#: machine's power can't share its id with a later one.
+INCARNATION = 2**40
+
+_ONE_KEPT, _ONE_UNUSED = np.ones(1, np.uint8), np.zeros(1, np.uint8)
+
+
+class Engine:
+    """Everything a policy knows; see the module for the order in which it changes."""
+
+    def __init__(self, planner: Planner, store: Store | None = None) -> None:
+        self.planner = planner
+        self.settings = planner.settings
+        self.store = store
+        self.secret = os.urandom(SECRET_BYTES)
+        self.history: list[EpisodeFacts] = []
+        self.users: dict[bytes, int] = {}
+        self.keys: dict[bytes, Decision] = {}
+        self.with_users: bool | None = None
+        self.late = 0
+        self.incarnation = 0
+        self.rng = np.random.default_rng(self.settings.seed)
+        self.episode = Episode(0, 1, planner.length(0), self.settings.dtype)
+        self.show(SparseEstimate.zero(self.settings.dim))
+
+    def show(self, estimate: SparseEstimate) -> None:
+        """Make an estimate the one that arms are chosen by."""
+        self.estimate = estimate
+        self.native = _native.Estimate(estimate.indices, estimate.values, estimate.dim)
+
+    @property
+    def remaining(self) -> int:
+        """Rounds until the next estimate; a full episode's successor is opened by the next call."""
+        episode = self.episode
+        return episode.length - episode.filled or self.planner.length(episode.index + 1)
+
+    # Rounds
+
+    def select(self, contexts: Any, user: Any, key: Any) -> Decision:
+        """Play one round."""
+        name = b""
+        if key is not None:
+            name = digest("key", key, self.secret)
+            known = self.keys.get(name)
+            if known is not None:
+                return known
+        checked, arms = one_round(contexts, self.settings.dim)
+        who = self._who(user)
+        episode = self._ready()
+        keep = who is None or self.users.get(who, 0) < self.settings.rounds_per_user
+        rows, at, word = self._rows(checked), episode.filled, self.rng.bit_generator.random_raw()
+        if type(rows) is DenseRows and type(checked) is np.ndarray:
+            arm = self.native.choose_one(checked, word, keep, rows.array, at)
+        else:
+            flags = _ONE_KEPT if keep else _ONE_UNUSED
+            arm = int(rows.take(self.native, checked, arms, np.array([word], np.uint64), flags, at)[0])
+        valid = arm >= 0
+        identity = self.incarnation * INCARNATION + episode.first_round + at
+        decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index)
+        if self.store is not None:
+            self.store.log_round(decision, keep, who or b"", name)
+        if not (valid and keep):
+            episode.codes[at] = UNUSED
+        if who is not None:
+            self.users[who] = self.users.get(who, 0) + 1
+        if key is not None:
+            self.keys[name] = decision
+        self.with_users = who is not None
+        rows.advance(at, 1)
+        episode.played(1, identity)
+        return decision
+
+    def select_batch(self, contexts: Any, users: Sequence[Any] | None, arms: int | None) -> Decisions:
+        """Play several rounds of one episode."""
+        checked, count, arms = many_rounds(contexts, self.settings.dim, arms)
+        if count > self.remaining:
+            raise ValueError(
+                f"contexts must have at most policy.remaining = {self.remaining} rounds, got {count}: "
+                f"the estimate changes after that"
+            )
+        who, keep, counts = self._who_batch(users, count)
+        episode = self._ready()
+        rows, at = self._rows(checked), episode.filled
+        words = self.rng.bit_generator.random_raw(count)
+        chosen = rows.take(self.native, checked, arms, words, keep, at)
+        valid = chosen >= 0
+        played = np.where(valid, chosen, -1 - chosen)
+        first = self.incarnation * INCARNATION + episode.first_round + at
+        ids = np.arange(first, first + count, dtype=np.int64)
+        if self.store is not None:
+            self.store.log_rounds(ids, chosen, keep, who)
+        unused = ~valid if keep is None else ~valid | (keep == 0)
+        episode.codes[at : at + count][unused] = UNUSED
+        self.users.update(counts)
+        self.with_users = users is not None
+        rows.advance(at, count)
+        episode.played(count, first)
+        return Decisions(ids, played, valid, episode.index)
+
+    def _rows(self, contexts: Contexts) -> RowStore:
+        """Return where rows go; the episode's first contexts decide the layout."""
+        episode = self.episode
+        if episode.rows is None:
+            layout = "csr" if isinstance(contexts, _rows.Sparse) else "dense"
+            if self.store is not None:
+                episode.rows = self.store.rows(layout)
+            else:
+                make = SparseRows if layout == "csr" else DenseRows
+                episode.rows = make(episode.length, self.settings.dim, self.settings.dtype)
+        return episode.rows
+
+    def _who(self, user: Any) -> bytes | None:
+        self._same_use_of_users(user is not None, "user")
+        return None if user is None else digest("user", user, self.secret)
+
+    def _who_batch(
+        self, users: Sequence[Any] | None, count: int
+    ) -> tuple[list[bytes] | None, npt.NDArray[np.uint8] | None, dict[bytes, int]]:
+        self._same_use_of_users(users is not None, "users")
+        if users is None:
+            return None, None, {}
+        if isinstance(users, (str, bytes)) or len(users) != count:
+            raise ValueError(f"users must have one id for each of the {count} rounds")
+        who = [digest("user", user, self.secret) for user in users]
+        keep = np.zeros(count, np.uint8)
+        counts: dict[bytes, int] = {}
+        for i, one in enumerate(who):
+            before = counts.get(one)
+            if before is None:
+                before = self.users.get(one, 0)
+            keep[i] = before < self.settings.rounds_per_user
+            counts[one] = before + 1
+        return who, keep, counts
+
+    def _same_use_of_users(self, given: bool, name: str) -> None:
+        if self.with_users not in (None, given):
+            rule = "must be given in every round" if self.with_users else "must be left out in every round"
+            raise ValueError(
+                f"{name} {rule}, as in the first: the guarantee says whether user ids are checked"
+            )
+
+    # Rewards
+
+    def update(self, decision: Any, reward: Any) -> bool:
+        """Record a reward; False if its episode's estimate has been claimed."""
+        identity = decision.id if type(decision) is Decision else _identity(decision)
+        number = reward if type(reward) is float else self._number(reward)
+        self._check_reward(number)
+        episode = self.episode
+        row = episode.row_of(identity)
+        if row is None or episode.claimed:
+            self._check_late(identity, row)
+            if self.store is not None:
+                self.store.log_late(1)
+            self.late += 1
+            return False
+        before = episode.codes[row]
+        if before == before and before != UNUSED:
+            raise ValueError("decision already has a reward: a second one is refused")
+        code = UNUSED_CAME if before == UNUSED else episode.stored_reward(number)
+        if self.store is not None:
+            self.store.log_rewards((row,), (code,))
+        episode.codes[row] = code
+        return True
+
+    def update_batch(self, decisions: Any, rewards: Any) -> int:
+        """Record several rewards, all or none; the number that came in time."""
+        ids = _identities(decisions)
+        given = _rows.plain_array("rewards", rewards)
+        numbers = _rows.vector("rewards", given, len(ids), ", one reward for each decision")
+        self._check_rewards(numbers, given.dtype)
+        episode = self.episode
+        rows, late = [], 0
+        for identity in ids:
+            row = episode.row_of(identity)
+            if row is None or episode.claimed:
+                self._check_late(identity, row)
+                late += 1
+                row = -1
+            rows.append(row)
+        at = np.array(rows, np.int64)
+        numbers, at = numbers[at >= 0], at[at >= 0]
+        before = episode.codes[at]
+        if len(np.unique(at)) < len(at) or not (np.isnan(before) | (before == UNUSED)).all():
+            raise ValueError("decisions must each have no reward yet: a second one is refused")
+        codes = np.where(
+            before == UNUSED, UNUSED_CAME, np.clip(numbers, -episode.largest, episode.largest)
+        ).astype(self.settings.dtype)
+        if self.store is not None and (late or len(at)):
+            self.store.log_rewards(at, codes, late)
+        episode.codes[at] = codes
+        self.late += late
+        return len(at)
+
+    def _number(self, reward: Any) -> float:
+        if self.settings.loss == "logistic" and isinstance(reward, (bool, np.bool_)):
+            return float(reward)
+        if isinstance(reward, (bool, np.bool_)) or not hasattr(reward, "__float__"):
+            raise TypeError(f"reward must be a real number, got {type(reward).__name__}")
+        try:
+            return float(reward)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError("reward must be a finite number") from None
+
+    def _check_reward(self, number: float) -> None:
+        if not math.isfinite(number):
+            raise ValueError("reward must be a finite number")
+        if self.settings.loss == "logistic" and number not in (0.0, 1.0):
+            raise ValueError("reward must be 0 or 1 for loss='logistic'")
+
+    def _check_rewards(self, numbers: npt.NDArray[np.float64], given: np.dtype[Any]) -> None:
+        if given == np.bool_ and self.settings.loss != "logistic":
+            raise TypeError("rewards must hold real numbers, got dtype bool")
+        if not np.isfinite(numbers).all():
+            raise ValueError("rewards must be finite numbers")
+        if self.settings.loss == "logistic" and not np.isin(numbers, (0.0, 1.0)).all():
+            raise ValueError("rewards must be 0 or 1 for loss='logistic'")
+
+    def _check_late(self, identity: int, row: int | None) -> None:
+        """Refuse an id that no round of an earlier episode can have had."""
+        incarnation, round_number = divmod(identity, INCARNATION)
+        known = 1 <= round_number < self.episode.first_round and incarnation <= self.incarnation
+        if row is None and not known:
+            raise ValueError("decision must be one that this policy made, or its id")
+
+    def pending(self) -> list[int]:
+        """Return the ids of rounds whose reward may still come."""
+        if self.episode.claimed:
+            return []
+        return [self.episode.id_of(int(row)) for row in self.episode.awaited()]
+
+    # Releases
+
+    def _ready(self) -> Episode:
+        """Return an episode with room, releasing the full one's estimate first."""
+        if self.episode.filled == self.episode.length:
+            self._release()
+        return self.episode
+
+    def _release(self) -> None:
+        episode = self.episode
+        plan = self.planner.plan(episode.index)
+        if self.store is not None:
+            self.store.claim(episode)
+        episode.claimed = True
+        assert episode.rows is not None
+        rewards, present = episode.rewards()
+        # If anything fails from here on, nothing has been seen, and the next call fits again.
+        estimate = fitting.fit(self.settings, plan, episode.rows.matrix(), rewards, present, self.estimate)
+        facts = self.planner.facts(plan, episode.first_round, estimate)
+        following = Episode(
+            episode.index + 1,
+            episode.first_round + episode.length,
+            self.planner.length(episode.index + 1),
+            self.settings.dtype,
+        )
+        if self.store is not None:
+            self.store.commit(facts, self)
+        self.history.append(facts)
+        self.show(estimate)
+        self.episode = following
+        if self.store is not None:
+            self.store.finish(episode.index)
+
+    def forget(self) -> None:
+        """Turn the open episode's rows into zeros."""
+        if self.store is not None:
+            self.store.forget(self.episode)
+        self.episode.forget()
+
+
+def _identity(decision: Any) -> int:
+    if isinstance(decision, Decision):
+        return decision.id
+    if isinstance(decision, bool) or not hasattr(decision, "__index__"):
+        raise TypeError(f"decision must be a Decision or its id, got {type(decision).__name__}")
+    return int(decision.__index__())
+
+
+def _identities(decisions: Any) -> list[int]:
+    if isinstance(decisions, Decisions):
+        return [int(one) for one in decisions.ids]
+    if not isinstance(decisions, Iterable) or isinstance(decisions, (str, bytes, Decision)):
+        raise TypeError(
+            f"decisions must be Decisions or a sequence of Decision or ids, got {type(decisions).__name__}"
+        )
+    return [_identity(one) for one in decisions]

@@ -1,0 +1,93 @@
+"""The open episode: which rounds were played, which rewards came. Private.
+
+One number a round says all there is to know about its reward, at 4 bytes a round:
+
+| code | meaning |
+|---|---|
+| NaN | awaited |
+| a finite number | the reward |
+| -inf | awaited, but the row is one of zeros whatever comes (invalid, user beyond the limit, forgotten) |
+| +inf | came, and the row is one of zeros |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.policies.rows import RowStore
+
+__all__ = ["AWAITED", "UNUSED", "UNUSED_CAME", "Episode"]
+
+AWAITED = np.nan
+UNUSED = -np.inf
+UNUSED_CAME = np.inf
+
+
+class Episode:
+    """Rounds `first_round` to ``first_round + length - 1``; the row of a round is fixed when it is played."""
+
+    __slots__ = ("claimed", "codes", "filled", "first_round", "index", "largest", "length", "rows", "spans")
+
+    def __init__(self, index: int, first_round: int, length: int, dtype: str) -> None:
+        self.index = index
+        self.first_round = first_round
+        self.length = length
+        self.filled = 0
+        self.claimed = False  # rewards that come after the fit was claimed are late
+        self.rows: RowStore | None = None
+        self.codes: npt.NDArray[Any] = np.full(length, AWAITED, dtype)
+        self.largest = float(np.finfo(dtype).max)
+        # (first row, its id) of each run of consecutive ids: one, unless a store was opened again.
+        self.spans: list[tuple[int, int]] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether every round has been played."""
+        return self.filled == self.length
+
+    def played(self, count: int, first_id: int) -> None:
+        """Make `count` rounds count, with consecutive ids."""
+        if not self.spans or first_id != self.id_of(self.filled):
+            self.spans.append((self.filled, first_id))
+        self.filled += count
+
+    def id_of(self, row: int) -> int:
+        """Return the id of a played round, or the one that would continue the last run."""
+        first, identity = self.spans[-1]
+        if row < first:
+            first, identity = next(span for span in reversed(self.spans) if span[0] <= row)
+        return identity + row - first
+
+    def row_of(self, identity: int) -> int | None:
+        """Return the row of an id, or None if it is not one of this episode's."""
+        end = self.filled
+        for first, first_id in reversed(self.spans):
+            if 0 <= identity - first_id < end - first:
+                return first + identity - first_id
+            end = first
+        return None
+
+    def stored_reward(self, reward: float) -> float:
+        """Return a finite reward as the code that stores it: beyond the stored type's range, its largest."""
+        return min(max(reward, -self.largest), self.largest)
+
+    def awaited(self) -> npt.NDArray[np.int64]:
+        """Return the rows whose reward has not come."""
+        codes = self.codes[: self.filled]
+        return np.flatnonzero(np.isnan(codes) | (codes == UNUSED))
+
+    def forget(self) -> None:
+        """Turn every row played so far into zeros; rewards may still come and change nothing."""
+        codes = self.codes[: self.filled]
+        came = np.isfinite(codes) | (codes == UNUSED_CAME)
+        codes[:] = np.where(came, UNUSED_CAME, UNUSED)
+        if self.rows is not None:
+            self.rows.forget(self.filled)
+
+    def rewards(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Return rewards and which of them count, for the fit."""
+        present = np.isfinite(self.codes)
+        return np.where(present, self.codes, 0.0).astype(np.float64), present

@@ -1,0 +1,93 @@
+"""An episode's rows on disk: staged in memory for one call, mapped for the fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat._native import Estimate
+from fliphat.policies.contexts import Contexts
+from fliphat.policies.journal import Journal
+from fliphat.policies.rows import csr_matrix, play_dense, play_sparse
+
+__all__ = ["FileRows"]
+
+
+class FileRows:
+    """Rows of a journal. `staged` and `lengths` are what the call under way will append."""
+
+    def __init__(self, journal: Journal, length: int) -> None:
+        self.layout = journal.layout
+        self._journal = journal
+        self._length = length
+        self._buffer: npt.NDArray[Any] = np.zeros((1, journal.dim), journal.dtype)
+        self.staged: list[npt.NDArray[Any]] = []
+        self.staged_lengths: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
+        sparse = self.layout == "csr"
+        self.lengths: npt.NDArray[np.uint32] = np.zeros(length if sparse else 0, np.uint32)
+
+    def take(
+        self,
+        estimate: Estimate,
+        contexts: Contexts,
+        arms: int,
+        words: npt.NDArray[np.uint64],
+        keep: npt.NDArray[np.uint8] | None,
+        at: int,
+    ) -> npt.NDArray[np.int64]:
+        """See :class:`fliphat.policies.rows.RowStore`."""
+        count = len(words)
+        if self.layout == "dense":
+            buffer = self._buffer if count == 1 else np.empty((count, self._journal.dim), self._journal.dtype)
+            chosen = play_dense(estimate, contexts, arms, words, keep, buffer, 0)
+            self.staged = [buffer]
+            return chosen
+        double = self._journal.dtype == np.float64
+        chosen, self.staged_lengths, columns, values = play_sparse(
+            estimate, contexts, arms, words, keep, double
+        )
+        self.staged = [columns, values]
+        return chosen
+
+    def advance(self, at: int, count: int) -> None:
+        """See :class:`fliphat.policies.rows.RowStore`."""
+        if self.layout == "csr":
+            self.lengths[at : at + count] = self.staged_lengths
+        self.staged = []
+        self._buffer[:] = 0
+
+    def forget(self, filled: int) -> None:
+        """See :class:`fliphat.policies.rows.RowStore`; the files are the store's to replace."""
+        self.lengths[:filled] = 0
+
+    def matrix(self) -> Any:
+        """See :class:`fliphat.policies.rows.RowStore`."""
+        if self.layout == "dense":
+            shape = (self._length, self._journal.dim)
+            return np.memmap(self._journal.paths[1], self._journal.dtype, "r", shape=shape)
+        columns, values = self._journal.paths[1:]
+        stored = int(self.lengths.sum(dtype=np.int64))
+        if stored == 0:  # an empty file can't be mapped
+            return csr_matrix(
+                self.lengths, np.zeros(0, np.int32), np.zeros(0, self._journal.dtype), self._journal.dim
+            )
+        return csr_matrix(
+            self.lengths,
+            np.memmap(columns, np.int32, "r", shape=(stored,)),
+            np.memmap(values, self._journal.dtype, "r", shape=(stored,)),
+            self._journal.dim,
+        )
+
+    def parts(self, filled: int) -> dict[str, npt.NDArray[Any]]:
+        """See :class:`fliphat.policies.rows.RowStore`."""
+        if self.layout == "dense":
+            shape = (filled, self._journal.dim)
+            return {"rows": np.memmap(self._journal.paths[1], self._journal.dtype, "r", shape=shape)}
+        columns, values = self._journal.paths[1:]
+        return {
+            "lengths": self.lengths[:filled],
+            "columns": np.fromfile(columns, np.int32),
+            "values": np.fromfile(values, self._journal.dtype),
+        }

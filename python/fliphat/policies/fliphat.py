@@ -1,0 +1,469 @@
+"""FLIPHAT: a jointly differentially private sparse linear bandit.
+
+| paper (algorithm FLIPHAT) | here |
+|---|---|
+| s, epsilon, delta, eta, C | `sparsity`, `epsilon`, `delta`, `step_size`, `l1_radius` |
+| M_l, R_l | `iterations`, `reward_clip` |
+| episode l, N_l | `episode`, its `rounds` in `history` |
+| beta-hat_l, from episode l - 1 alone | `history[l - 1].estimate` |
+
+With ``episodes="doubling", warm_start=False`` it is the paper's algorithm line by line; the noise is proven
+unless ``calibration="paper"``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy.typing as npt
+
+from fliphat import _check
+from fliphat.policies import handover, snapshot
+from fliphat.policies.base import Decision, Decisions
+from fliphat.policies.engine import Engine
+from fliphat.policies.errors import CopyError
+from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.policies.plan import Planner
+from fliphat.policies.recovery import restore
+from fliphat.policies.settings import Schedule, Settings
+from fliphat.policies.store import DURABILITIES, Store
+from fliphat.privacy.guarantee import Guarantee, state_guarantee
+
+__all__ = ["FLIPHAT"]
+
+_COPY = (
+    "this policy is a copy: fitting the same rows twice would spend the privacy budget twice, so only the "
+    "original can play. FLIPHAT.save and FLIPHAT.load hand a policy over"
+)
+_CHILD = (
+    "this policy belongs to the process that made it, and this is a forked child: two processes would fit "
+    "the same rows twice. Make or load the policy after the fork"
+)
+_SAVED = "this policy was handed over by save: load the file to go on"
+_CLOSED = "this policy was closed: open its store again to go on"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Public:
+    """What a copy may know."""
+
+    estimate: SparseEstimate
+    history: tuple[EpisodeFacts, ...]
+    episode: int
+    remaining: int
+    rounds: int
+
+
+class FLIPHAT:
+    """Private sparse linear bandit: rounds in, arms out, one estimate an episode.
+
+    In an episode every round plays the arm that scores best under one public estimate. When the episode is
+    over, the next `select` fits a new estimate to its rounds alone, with noise, and forgets them. Nobody
+    else's arms, and no estimate, then depend much on what any one person brought: see `guarantee`.
+
+    Parameters
+    ----------
+    dim : int
+        d, coordinates of a context.
+    sparsity : int
+        s, coordinates an estimate may have; a little above the number that matter.
+    epsilon, delta : float
+        The privacy budget, for the whole life of the policy. ``delta=0`` asks for pure privacy.
+    episodes : {"planned", "doubling"}
+        "planned" plays a first episode of `first_episode` rounds uniformly, then doubles. "doubling" is the
+        paper's: 1, 2, 4, ... rounds.
+    warm_start : bool
+        Whether a fit starts from the estimate before it, once that is good enough. The paper starts from 0.
+    first_episode : int, optional
+        Rounds of the first planned episode; by default long enough to see coefficients of typical size.
+    calibration : {"proven", "paper"}
+        "paper" reproduces the published figures. Its noise is too small, which `guarantee` says and a
+        `PrivacyWarning` warns of.
+    mechanism : {"exponential", "laplace"}, optional
+        How coordinates are picked; "laplace" is the paper's peeling.
+    loss : {"squared", "logistic"}
+        "logistic" for rewards 0 and 1, such as clicks.
+    rounds_per_user : int
+        k: rounds of one user that are protected together. With user ids in `select`, rounds of a user beyond
+        k are played but not learned from; without, k is your promise.
+    context_scale, reward_scale : float
+        Public guesses of the typical size of one context coordinate and of a reward.
+    gradient_clip : float, optional
+        Bound on each coordinate of a row's gradient; by default ``1.3 * context_scale * reward_scale``.
+    reward_clip, l1_radius : float, optional
+        Bounds on rewards (none by default) and on the estimate's l1 norm.
+    iterations, step_size : number, sequence or function, optional
+        M and eta: one number, one for each episode (the last one repeats), or a function of the fit's rows n.
+    context_bound : float, optional
+        x_max, for ``calibration="paper"`` only.
+    dtype : {"float32", "float64"}
+        How chosen rows and rewards are kept.
+    seed : int, optional
+        For simulation only: nothing is private then, and `guarantee` says so.
+    store : path, optional
+        A directory that keeps the policy through crashes; see ``docs/durability.md``. It holds private rows.
+    durability : {"full", "batch"}
+        With a store: "full" syncs every call to disk; "batch" groups syncs, and a failing machine (not a
+        failing process) may lose the last tenth of a second. `flush` syncs at once.
+
+    Notes
+    -----
+    All defaults are in one table, in :mod:`fliphat.policies.schedule`; they are functions of the arguments
+    above and never of data. Calls from several threads are safe. Copies (`copy.deepcopy`, pickle) and forked
+    children can be read but can't play.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import FLIPHAT
+    >>> policy = FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2)
+    >>> contexts = np.ones((3, 20), dtype=np.float32)
+    >>> decision = policy.select(contexts)
+    >>> policy.update(decision, 0.5)
+    True
+    >>> decision.arm in range(3), policy.guarantee.proven
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        sparsity: int,
+        epsilon: float,
+        delta: float,
+        *,
+        episodes: Literal["planned", "doubling"] = "planned",
+        warm_start: bool = True,
+        first_episode: int | None = None,
+        calibration: Literal["proven", "paper"] = "proven",
+        mechanism: Literal["exponential", "laplace"] | None = None,
+        loss: Literal["squared", "logistic"] = "squared",
+        rounds_per_user: int = 1,
+        context_scale: float = 1.0,
+        reward_scale: float = 1.0,
+        gradient_clip: float | None = None,
+        reward_clip: float | None = None,
+        l1_radius: float | None = None,
+        iterations: Schedule | None = None,
+        step_size: Schedule | None = None,
+        context_bound: float | None = None,
+        dtype: npt.DTypeLike = "float32",
+        seed: int | None = None,
+        store: str | os.PathLike[str] | None = None,
+        durability: Literal["full", "batch"] = "full",
+    ) -> None:
+        settings = Settings.checked(
+            dim=dim,
+            sparsity=sparsity,
+            epsilon=epsilon,
+            delta=delta,
+            episodes=episodes,
+            warm_start=warm_start,
+            first_episode=first_episode,
+            calibration=calibration,
+            mechanism=mechanism,
+            loss=loss,
+            rounds_per_user=rounds_per_user,
+            context_scale=context_scale,
+            reward_scale=reward_scale,
+            gradient_clip=gradient_clip,
+            reward_clip=reward_clip,
+            l1_radius=l1_radius,
+            context_bound=context_bound,
+            iterations=iterations,
+            step_size=step_size,
+            dtype=dtype,
+            seed=seed,
+        )
+        _check.choice("durability", durability, DURABILITIES)
+        engine = Engine(Planner(settings))
+        self._begin(engine, stacklevel=4)
+        if store is not None:
+            restore(engine, Store(store, settings, durability, engine.secret))
+
+    def _begin(self, engine: Engine, stacklevel: int) -> None:
+        settings = engine.settings
+        self._engine: Engine | None = engine
+        self._public: _Public | None = None
+        self._reason = ""  # why there is no engine
+        self._settings = settings
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._guarantee = state_guarantee(
+            engine.planner.statement_noise(),
+            setting="bandit",
+            seeded=settings.seed is not None,
+            rounds_per_user=settings.rounds_per_user,
+            stacklevel=stacklevel,
+        )
+
+    # Playing
+
+    def select(self, contexts: Any, user: Any = None, key: Any = None) -> Decision:
+        """Play one round.
+
+        The first round of an episode computes and releases the estimate of the one before.
+
+        Parameters
+        ----------
+        contexts : ndarray of float32 or float64, shape (K, dim), or SciPy CSR
+            One row an arm; K may differ from round to round. Only the chosen row is kept, as a copy. A value
+            that is NaN or infinite does not raise: the round is played uniformly and not learned from.
+        user : str, int or bytes, optional
+            In every round or in none. Ids are kept as keyed digests.
+        key : str, int or bytes, optional
+            Makes retries safe: the same key again returns the same decision, whatever the contexts.
+
+        Returns
+        -------
+        Decision
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument's structure is wrong; no round happened.
+        CopyError
+            If this is not the one live policy.
+        """
+        if self._pid != os.getpid():
+            raise CopyError(_CHILD)
+        with self._lock:  # spelled out here and in `update`: a context manager of our own would cost 2 us
+            if self._engine is None:
+                raise CopyError(self._reason)
+            return self._engine.select(contexts, user, key)
+
+    def select_batch(
+        self, contexts: Any, users: Sequence[Any] | None = None, *, arms: int | None = None
+    ) -> Decisions:
+        """Play several rounds at once, all under one estimate.
+
+        Parameters
+        ----------
+        contexts : ndarray of float32 or float64, shape (n, K, dim), or SciPy CSR, shape (n * K, dim)
+            At most `remaining` rounds.
+        users : sequence, optional
+            One id for each round.
+        arms : int, optional
+            K, for CSR.
+
+        Returns
+        -------
+        Decisions
+        """
+        with self._playing() as engine:
+            return engine.select_batch(contexts, users, arms)
+
+    def update(self, decision: Decision | int, reward: float) -> bool:
+        """Hand in the reward of a round, in any order.
+
+        Parameters
+        ----------
+        decision : Decision or int
+            A decision or its id.
+        reward : float
+            Finite; 0 or 1 for the logistic loss.
+
+        Returns
+        -------
+        bool
+            False if its episode was over and the estimate computed: the reward is dropped and counted.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the reward is not such a number, the decision is unknown or already has a reward. Nothing
+            changed then.
+        """
+        if self._pid != os.getpid():
+            raise CopyError(_CHILD)
+        with self._lock:
+            if self._engine is None:
+                raise CopyError(self._reason)
+            return self._engine.update(decision, reward)
+
+    def update_batch(self, decisions: Any, rewards: npt.ArrayLike) -> int:
+        """Hand in several rewards, all of them or (on an error) none.
+
+        Parameters
+        ----------
+        decisions : Decisions, or sequence of Decision or ids
+        rewards : array_like, shape (n,)
+
+        Returns
+        -------
+        int
+            How many came in time.
+        """
+        with self._playing() as engine:
+            return engine.update_batch(decisions, rewards)
+
+    def forget(self) -> None:
+        """Drop the open episode's rows and rewards: they become rows of zeros, and the episode goes on."""
+        with self._playing() as engine:
+            engine.forget()
+
+    # Looking
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The privacy claim; user ids count as checked from the first round that gives one."""
+        engine = self._engine
+        checked = bool(engine.with_users) if engine is not None else self._guarantee.user_ids_checked
+        return dataclasses.replace(self._guarantee, user_ids_checked=checked)
+
+    @property
+    def estimate(self) -> SparseEstimate:
+        """The released estimate that arms are chosen by; all zeros in the first episode. Public."""
+        return self._look().estimate
+
+    @property
+    def history(self) -> tuple[EpisodeFacts, ...]:
+        """Public facts of every episode whose estimate was released."""
+        return self._look().history
+
+    @property
+    def episode(self) -> int:
+        """The open episode, from 0."""
+        return self._look().episode
+
+    @property
+    def remaining(self) -> int:
+        """Rounds until the estimate changes, never 0: with a full episode, the length of the next."""
+        return self._look().remaining
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played so far."""
+        return self._look().rounds
+
+    @property
+    def pending(self) -> list[int]:
+        """Ids of the open episode's rounds that have no reward yet. Private, as is `late`."""
+        with self._playing() as engine:
+            return engine.pending()
+
+    @property
+    def late(self) -> int:
+        """Rewards that were dropped because they came after their episode."""
+        with self._playing() as engine:
+            return engine.late
+
+    # Keeping
+
+    def flush(self) -> None:
+        """With a store: return when every call so far is on disk."""
+        with self._playing() as engine:
+            if engine.store is not None:
+                engine.store.flush()
+
+    def close(self) -> None:
+        """Let go of the store; the policy can't play any more. Closing twice is harmless."""
+        with self._lock:
+            if self._engine is not None and self._pid == os.getpid():
+                self._let_go(_CLOSED)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Hand the policy over to a new file, readable by its owner alone; this object can't go on.
+
+        The file holds private rows. `load` consumes it.
+        """
+        target = Path(path)
+        with self._playing() as engine:
+            snapshot.write(target, *handover.to_arrays(engine))
+            if engine.store is not None:
+                engine.store.hand_over(target)
+                snapshot.seal(target)
+                engine.store.discard_rows()
+            else:
+                try:
+                    snapshot.seal(target)
+                except BaseException:
+                    snapshot.discard(target)  # if even this fails, both might live: it raises
+                    raise
+            self._let_go(_SAVED)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        iterations: Schedule | None = None,
+        step_size: Schedule | None = None,
+    ) -> Self:
+        """Go on with a saved policy, and remove its file: a policy has one live copy.
+
+        Parameters
+        ----------
+        path : path
+        iterations, step_size : function, optional
+            Only if the policy was made with functions, which a file can't hold.
+
+        Raises
+        ------
+        SnapshotError
+            If the file is damaged, truncated, from a newer version or was loaded before.
+        """
+        functions = {"iterations": iterations, "step_size": step_size}
+        policy = cls.__new__(cls)
+
+        def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
+            policy._begin(handover.from_arrays(record, arrays, functions), stacklevel=6)
+
+        snapshot.consume(Path(path), build)
+        return policy
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        s = self._settings
+        return f"FLIPHAT(dim={s.dim}, sparsity={s.sparsity}, epsilon={s.epsilon}, delta={s.delta})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is public: a copy has no rows, and so nothing it could fit."""
+        return {"settings": self._settings, "guarantee": self.guarantee, "public": self._look()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._engine, self._public, self._reason = None, state["public"], _COPY
+        self._settings, self._guarantee = state["settings"], state["guarantee"]
+        self._pid, self._lock = os.getpid(), threading.Lock()
+
+    @contextlib.contextmanager
+    def _playing(self) -> Iterator[Engine]:
+        """Hold the lock of the one live policy."""
+        if self._pid != os.getpid():  # before the lock, which a thread of the parent may have held
+            raise CopyError(_CHILD)
+        with self._lock:
+            if self._engine is None:
+                raise CopyError(self._reason)
+            yield self._engine
+
+    def _look(self) -> _Public:
+        if self._public is not None:
+            return self._public
+        assert self._engine is not None
+        engine, episode = self._engine, self._engine.episode
+        return _Public(
+            engine.estimate,
+            tuple(engine.history),
+            episode.index,
+            engine.remaining,
+            episode.first_round - 1 + episode.filled,
+        )
+
+    def _let_go(self, reason: str) -> None:
+        """Keep what is public, drop everything else."""
+        assert self._engine is not None
+        self._guarantee, self._public, self._reason = self.guarantee, self._look(), reason
+        if self._engine.store is not None:
+            self._engine.store.close()
+        self._engine = None

@@ -1,0 +1,106 @@
+"""A policy's whole state as a record and arrays, and back: what a saved file holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.policies.base import Decision
+from fliphat.policies.engine import Engine
+from fliphat.policies.episode import Episode
+from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.policies.identity import DIGEST_BYTES
+from fliphat.policies.plan import Planner
+from fliphat.policies.rows import DenseRows, SparseRows
+from fliphat.policies.settings import Schedule, Settings
+
+__all__ = ["from_arrays", "to_arrays"]
+
+
+def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Return everything the engine knows; the arrays hold private rows and rewards."""
+    episode = engine.episode
+    record = {
+        "settings": engine.settings.to_dict(),
+        "secret": engine.secret.hex(),
+        "with_users": engine.with_users,
+        "late": engine.late,
+        "incarnation": engine.incarnation,
+        "history": [facts.to_dict() for facts in engine.history],
+        "episode": {
+            "index": episode.index,
+            "first_round": episode.first_round,
+            "filled": episode.filled,
+            "claimed": episode.claimed,
+            "spans": episode.spans,
+            "layout": None if episode.rows is None else episode.rows.layout,
+        },
+        "generator": engine.rng.bit_generator.state if engine.settings.seed is not None else None,
+    }
+    estimates = [facts.estimate for facts in engine.history]
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "sizes": np.array([len(one.indices) for one in estimates], np.int64),
+        "indices": np.concatenate([np.zeros(0, np.int64), *(one.indices for one in estimates)]),
+        "numbers": np.concatenate([np.zeros(0), *(one.values for one in estimates)]),
+        "users": _digests(engine.users),
+        "counts": np.array(list(engine.users.values()), np.int64),
+        "keys": _digests(engine.keys),
+        "decisions": np.array(list(engine.keys.values()), np.int64).reshape(-1, 4),
+        "codes": episode.codes[: episode.filled],
+    }
+    if episode.rows is not None:
+        arrays.update(episode.rows.parts(episode.filled))
+    return record, arrays
+
+
+def from_arrays(
+    record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], functions: dict[str, Schedule | None]
+) -> Engine:
+    """Return the engine that :func:`to_arrays` described."""
+    engine = Engine(Planner(Settings.from_dict(record["settings"], functions)))
+    engine.secret = bytes.fromhex(record["secret"])
+    engine.with_users = record["with_users"]
+    engine.late = record["late"]
+    engine.incarnation = record["incarnation"]
+    if record["generator"] is not None:
+        engine.rng.bit_generator.state = record["generator"]
+    engine.users = {
+        name.tobytes(): int(count) for name, count in zip(arrays["users"], arrays["counts"], strict=True)
+    }
+    engine.keys = {
+        name.tobytes(): Decision(int(identity), int(arm), bool(valid), int(episode))
+        for name, (identity, arm, valid, episode) in zip(arrays["keys"], arrays["decisions"], strict=True)
+    }
+    ends = np.cumsum(arrays["sizes"])
+    for facts, end, size in zip(record["history"], ends, arrays["sizes"], strict=True):
+        part = slice(end - size, end)
+        estimate = SparseEstimate(arrays["indices"][part], arrays["numbers"][part], engine.settings.dim)
+        engine.history.append(EpisodeFacts.from_dict(facts, estimate))
+        engine.show(estimate)
+    engine.episode = _episode(engine, record["episode"], arrays)
+    return engine
+
+
+def _episode(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Episode:
+    settings = engine.settings
+    length, filled = engine.planner.length(record["index"]), record["filled"]
+    episode = Episode(record["index"], record["first_round"], length, settings.dtype)
+    episode.filled, episode.claimed = filled, record["claimed"]
+    episode.spans = [(int(first), int(identity)) for first, identity in record["spans"]]
+    episode.codes[:filled] = arrays["codes"]
+    if record["layout"] == "dense":
+        dense = DenseRows(length, settings.dim, settings.dtype)
+        dense.array[:filled] = arrays["rows"]
+        episode.rows = dense
+    elif record["layout"] == "csr":
+        sparse = SparseRows(length, settings.dim, settings.dtype)
+        sparse.stage(0, arrays["lengths"], arrays["columns"], arrays["values"])
+        sparse.advance(0, filled)
+        episode.rows = sparse
+    return episode
+
+
+def _digests(named: dict[bytes, Any]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(b"".join(named), np.uint8).reshape(-1, DIGEST_BYTES)

@@ -1,0 +1,89 @@
+"""Bring a policy back from its store: what the ledger holds, then what the open episode's journal adds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fliphat.policies import ledger
+from fliphat.policies.base import Decision
+from fliphat.policies.episode import UNUSED, Episode
+from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.policies.journal import HAS_USER, KEPT, Frame
+from fliphat.policies.ledger import CLAIMED, COMMITTED, OPEN
+from fliphat.policies.store import Store, keys_of, users_of
+
+if TYPE_CHECKING:
+    from fliphat.policies.engine import Engine
+
+__all__ = ["restore"]
+
+
+def restore(engine: Engine, store: Store) -> None:
+    """Fill a new engine with everything acknowledged, and make the store its own."""
+    with store.ledger().transaction() as connection:
+        meta = ledger.meta(connection)
+        engine.secret = bytes.fromhex(meta["secret"])
+        engine.with_users = json.loads(meta["with_users"])
+        engine.late = int(meta["late"])
+        engine.incarnation = int(meta["incarnation"]) + (not store.created)
+        ledger.put(connection, "incarnation", engine.incarnation)
+        engine.users = dict(connection.execute("SELECT digest, rounds FROM users"))
+        engine.keys = {
+            name: Decision(identity, arm, bool(valid), episode)
+            for name, identity, arm, valid, episode in connection.execute("SELECT * FROM keys")
+        }
+        episodes = connection.execute("SELECT * FROM episodes ORDER BY episode").fetchall()
+    if engine.settings.seed is not None:
+        engine.rng = np.random.default_rng([engine.settings.seed, engine.incarnation])
+    _restore_estimates(engine, episodes)
+    for index, state, generation, *_ in episodes:
+        store.turn_to(index, generation, engine.planner.length(index))
+        if state == COMMITTED:  # its estimate was durable but perhaps not seen: never fitted again
+            store.finish(index)
+    index, state, generation = episodes[-1][:3]
+    assert state in (OPEN, CLAIMED)
+    first_round = 1 + sum(engine.planner.length(before) for before in range(index))
+    engine.episode = Episode(index, first_round, engine.planner.length(index), engine.settings.dtype)
+    store.turn_to(index, generation, engine.episode.length)
+    store.remove_strays()
+    journal, rows = store.reopen_rows()
+    if journal is not None and rows is not None:
+        for frame in journal.recover():
+            _replay(engine, frame, rows.lengths)
+        if engine.episode.filled:
+            engine.episode.rows = rows
+        else:  # begun, but no round was acknowledged: the first one decides the layout again
+            store.discard_rows()
+    engine.episode.claimed = state == CLAIMED
+    engine.store = store
+
+
+def _restore_estimates(engine: Engine, episodes: list[Any]) -> None:
+    dim = engine.settings.dim
+    for _, _, _, facts, indices, numbers in episodes:
+        if facts is not None:
+            estimate = SparseEstimate(np.frombuffer(indices, np.int64), np.frombuffer(numbers), dim)
+            engine.history.append(EpisodeFacts.from_dict(json.loads(facts), estimate))
+            engine.show(estimate)
+
+
+def _replay(engine: Engine, frame: Frame, lengths: Any) -> None:
+    episode = engine.episode
+    engine.late += frame.late
+    if frame.rewards is not None:
+        episode.codes[frame.rewards["row"].astype(np.int64)] = frame.rewards["code"]
+    if frame.rounds is None:
+        return
+    at, count = episode.filled, len(frame.rounds)
+    unused = (frame.rounds["arm"] < 0) | ((frame.rounds["flags"] & KEPT) == 0)
+    episode.codes[at : at + count][unused] = UNUSED
+    if len(lengths):
+        lengths[at : at + count] = frame.rounds["length"]
+    episode.played(count, int(frame.rounds["id"][0]))
+    engine.with_users = bool(frame.rounds["flags"][0] & HAS_USER)
+    for user in users_of(frame.rounds):
+        engine.users[user] = engine.users.get(user, 0) + 1
+    engine.keys.update(keys_of(frame.rounds, episode.index))

@@ -1,0 +1,366 @@
+"""A policy's directory: one live owner, and a state that survives the process at any point.
+
+States of an episode: open -> claimed -> committed -> released (``docs/durability.md`` has the table). The
+claim fixes which rewards count; a fit cut off after it is run again on the same rows, because nobody saw
+its result. The commit makes the estimate durable, together with the counts of users that it learned from;
+from then on these rows are never fitted again. Only then is the estimate shown, and the rows are unlinked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.policies import faults, files, ledger, snapshot
+from fliphat.policies.base import Decision
+from fliphat.policies.errors import StoreError
+from fliphat.policies.facts import EpisodeFacts
+from fliphat.policies.filerows import FileRows
+from fliphat.policies.journal import HAS_KEY, HAS_USER, KEPT, ROUND, Journal, pack_round
+from fliphat.policies.ledger import CLAIMED, COMMITTED, OPEN, RELEASED, Ledger
+from fliphat.policies.settings import Settings
+
+if TYPE_CHECKING:
+    from fliphat.policies.engine import Engine
+    from fliphat.policies.episode import Episode
+
+__all__ = ["DURABILITIES", "Store", "keys_of", "users_of"]
+
+DURABILITIES: Final = ("full", "batch")
+
+_LIVE: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+class Store:
+    """The open directory of one live policy."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], settings: Settings, durability: str, secret: bytes
+    ) -> None:
+        self.path = Path(path)
+        self.settings = settings
+        self.durability = durability
+        self.failed = False
+        self._journal: Journal | None = None
+        self._rows: FileRows | None = None
+        self._episode = 0
+        self._generation = 0
+        self._length = 0
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _refuse_foreign(self.path)
+        self._lock: int | None = files.create_private(self.path / "lock")
+        try:
+            files.lock(self._lock, f"store {str(path)!r}")
+            self._ledger = Ledger(self.path / "ledger.sqlite3")
+            self.created = self._ledger.create(
+                {
+                    "version": str(ledger.VERSION),
+                    "settings": json.dumps(settings.to_dict()),
+                    "secret": secret.hex(),
+                    "incarnation": "0",
+                    "with_users": "null",
+                    "late": "0",
+                }
+            )
+            files.sync_directory(self.path)
+            with self._ledger.transaction() as connection:
+                known = ledger.meta(connection)
+            _check_same(known, settings)
+        except BaseException:
+            self.close()
+            raise
+        _LIVE.add(self)
+
+    # What a call appends
+
+    def rows(self, layout: str) -> FileRows:
+        """Begin the open episode's files."""
+        with self:
+            self._journal = Journal(
+                self.path,
+                self._stem(),
+                layout=layout,
+                dtype=self.settings.dtype,
+                dim=self.settings.dim,
+                durability=self.durability,
+            )
+            self._rows = FileRows(self._journal, self._length)
+        return self._rows
+
+    def log_round(self, decision: Decision, keep: bool, user: bytes, key: bytes) -> None:
+        """Append one played round with the row that was staged for it."""
+        rows = self._rows
+        assert rows is not None
+        assert self._journal is not None
+        flags = (KEPT if keep else 0) | (HAS_USER if user else 0) | (HAS_KEY if key else 0)
+        length = int(rows.staged_lengths[0]) if rows.layout == "csr" else 0
+        arm = decision.arm if decision.valid else -1 - decision.arm
+        with self:
+            self._journal.add_rounds(1, pack_round(decision.id, arm, length, flags, user, key), rows.staged)
+
+    def log_rounds(
+        self,
+        ids: npt.NDArray[np.int64],
+        chosen: npt.NDArray[np.int64],
+        keep: npt.NDArray[np.uint8] | None,
+        users: list[bytes] | None,
+    ) -> None:
+        """Append several played rounds with the rows that were staged for them."""
+        rows = self._rows
+        assert rows is not None
+        assert self._journal is not None
+        records = np.zeros(len(ids), ROUND)
+        records["id"], records["arm"] = ids, chosen
+        records["flags"] = KEPT if keep is None else keep * KEPT
+        if rows.layout == "csr":
+            records["length"] = rows.staged_lengths
+        if users is not None:
+            records["flags"] |= HAS_USER
+            records["user"] = np.frombuffer(b"".join(users), records.dtype["user"])
+        with self:
+            self._journal.add_rounds(len(ids), records.tobytes(), rows.staged)
+
+    def log_rewards(self, rows: Any, codes: Any, late: int = 0) -> None:
+        """Append rewards, by row of the open episode."""
+        with self:
+            if self._journal is not None:
+                self._journal.add_rewards(rows, codes, late)
+                return
+            # Late ones alone, right after a crash: the episode has no file before its first round.
+            with self._ledger.transaction() as connection:
+                connection.execute(
+                    "UPDATE meta SET value = CAST(value AS INTEGER) + ? WHERE name = 'late'", (late,)
+                )
+
+    def log_late(self, count: int) -> None:
+        """Append that rewards came too late."""
+        self.log_rewards((), (), count)
+
+    # What a release does, in this order
+
+    def claim(self, episode: Episode) -> None:
+        """Fix which rewards count, once and for all."""
+        if episode.claimed:
+            return  # an earlier fit was cut off; its claim stands
+        with self:
+            assert self._journal is not None
+            self._journal.sync()
+            faults.reached("before claim")
+            with self._ledger.transaction() as connection:
+                self._move(connection, episode.index, OPEN, CLAIMED)
+            faults.reached("claimed")
+
+    def commit(self, facts: EpisodeFacts, engine: Engine) -> None:
+        """Make an estimate durable, with the rounds of users it learned from and the keys played."""
+        with self:
+            assert self._journal is not None
+            frames = self._journal.frames(check_rows=False)
+            rounds = np.concatenate([frame.rounds for frame in frames if frame.rounds is not None])
+            users = Counter(users_of(rounds))
+            faults.reached("before commit")
+            with self._ledger.transaction() as connection:
+                self._move(connection, facts.episode, CLAIMED, COMMITTED)
+                connection.execute(
+                    "UPDATE episodes SET facts = ?, indices = ?, numbers = ? WHERE episode = ?",
+                    (
+                        json.dumps(facts.to_dict()),
+                        facts.estimate.indices.tobytes(),
+                        facts.estimate.values.tobytes(),
+                        facts.episode,
+                    ),
+                )
+                connection.execute(
+                    "INSERT INTO episodes VALUES (?, ?, 0, NULL, NULL, NULL)", (facts.episode + 1, OPEN)
+                )
+                connection.executemany(
+                    "INSERT INTO users VALUES (?, ?) "
+                    "ON CONFLICT (digest) DO UPDATE SET rounds = rounds + excluded.rounds",
+                    users.items(),
+                )
+                connection.executemany(
+                    "INSERT INTO keys VALUES (?, ?, ?, ?, ?)",
+                    ((name, *decision) for name, decision in keys_of(rounds, facts.episode)),
+                )
+                ledger.put(connection, "with_users", json.dumps(engine.with_users))
+                ledger.put(connection, "late", engine.late)
+                faults.reached("commit written")
+            faults.reached("committed")
+
+    def finish(self, episode: int) -> None:
+        """Forget a committed episode's rows, and turn to the next."""
+        with self:
+            self.discard_rows()
+            for path in self.path.glob(f"episode-{episode:05d}.*"):
+                path.unlink()
+            faults.reached("unlinked")
+            files.sync_directory(self.path)
+            with self._ledger.transaction() as connection:
+                self._move(connection, episode, COMMITTED, RELEASED)
+            self.turn_to(episode + 1, 0, self._length * 2)
+            faults.reached("released")
+
+    def forget(self, episode: Episode) -> None:
+        """Replace the open episode's files by ones without contents."""
+        old = self._journal
+        if old is None:
+            return
+        with self:
+            frames = old.frames(check_rows=False)
+            self._generation += 1
+            fresh = self.rows(old.layout)
+            assert self._journal is not None
+            for frame in frames:
+                if frame.rounds is not None:
+                    self._journal.add_rounds(*_emptied(frame.rounds, old))
+                elif frame.rewards is not None:
+                    codes = np.full(len(frame.rewards), np.inf)
+                    self._journal.add_rewards(frame.rewards["row"], codes, frame.late)
+            self._journal.sync()
+            faults.reached("before forget")
+            with self._ledger.transaction() as connection:
+                connection.execute(
+                    "UPDATE episodes SET generation = ? WHERE episode = ?", (self._generation, self._episode)
+                )
+            faults.reached("forgotten")
+            old.unlink()
+            episode.rows = fresh
+
+    # Opening and closing
+
+    def turn_to(self, episode: int, generation: int, length: int) -> None:
+        """Make an episode the open one."""
+        self._episode, self._generation, self._length = episode, generation, length
+
+    def reopen_rows(self) -> tuple[Journal | None, FileRows | None]:
+        """Open the open episode's files, if any call began them."""
+        layout = Journal.layout_of(self.path, self._stem())
+        if layout is not None:
+            self.rows(layout)
+        return self._journal, self._rows
+
+    def discard_rows(self) -> None:
+        """Unlink the open episode's files."""
+        if self._journal is not None:
+            self._journal.unlink()
+        self._journal = self._rows = None
+
+    def remove_strays(self) -> None:
+        """Unlink files of episodes that are over, and those a crash left half made."""
+        for stray in self.path.glob("episode-*"):
+            if not stray.name.startswith(f"{self._stem()}."):
+                stray.unlink()
+
+    def ledger(self) -> Ledger:
+        """Return the ledger."""
+        return self._ledger
+
+    def hand_over(self, path: Path) -> None:
+        """Record that the policy goes on in a file, and forget it here."""
+        with self:
+            with self._ledger.transaction() as connection:
+                ledger.put(connection, "handed_over", path.absolute())
+            faults.reached("handed over")
+
+    def flush(self) -> None:
+        """Return when every call so far is on disk."""
+        with self:
+            if self._journal is not None:
+                self._journal.sync()
+
+    def close(self) -> None:
+        """Give the directory up; another policy may open it."""
+        journal, self._journal = getattr(self, "_journal", None), None
+        if journal is not None:
+            journal.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+    def _stem(self) -> str:
+        return f"episode-{self._episode:05d}.{self._generation}"
+
+    @staticmethod
+    def _move(connection: Any, episode: int, before: str, after: str) -> None:
+        moved = connection.execute(
+            "UPDATE episodes SET state = ? WHERE episode = ? AND state = ?", (after, episode, before)
+        )
+        if moved.rowcount != 1:
+            raise StoreError(f"episode {episode} is not {before} in the ledger: the store was changed")
+
+    def __enter__(self) -> None:
+        """Begin a durable step. After one failed, what is on disk is known again only after reopening."""
+        if self.failed or self._lock is None:
+            raise StoreError(f"store {str(self.path)!r} failed or was closed: open it again")
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.failed = self.failed or kind is not None
+
+
+def _emptied(rounds: npt.NDArray[Any], journal: Journal) -> tuple[int, bytes, list[npt.NDArray[Any]]]:
+    empty = rounds.copy()
+    empty["length"] = 0
+    empty["flags"] &= 0xFF - KEPT
+    if journal.layout == "csr":
+        return len(empty), empty.tobytes(), [np.zeros(0, np.int32), np.zeros(0, journal.dtype)]
+    return len(empty), empty.tobytes(), [np.zeros((len(empty), journal.dim), journal.dtype)]
+
+
+def users_of(rounds: npt.NDArray[Any]) -> Iterator[bytes]:
+    """Yield the user of each round that had one."""
+    for record in rounds[(rounds["flags"] & HAS_USER) != 0]:
+        yield bytes(record["user"])
+
+
+def keys_of(rounds: npt.NDArray[Any], episode: int) -> Iterator[tuple[bytes, Decision]]:
+    """Yield the key of each round that had one, and its decision."""
+    for record in rounds[(rounds["flags"] & HAS_KEY) != 0]:
+        arm = int(record["arm"])
+        played = arm if arm >= 0 else -1 - arm
+        yield bytes(record["key"]), Decision(int(record["id"]), played, arm >= 0, episode)
+
+
+def _refuse_foreign(path: Path) -> None:
+    names = {entry.name for entry in path.iterdir()}
+    if names and "lock" not in names:
+        raise StoreError(f"store {str(path)!r} must be an empty directory or one that a policy made")
+
+
+def _check_same(known: dict[str, str], settings: Settings) -> None:
+    if int(known["version"]) > ledger.VERSION:
+        raise StoreError(
+            f"the store was written by a newer version (format {known['version']}, this one reads "
+            f"{ledger.VERSION})"
+        )
+    if "handed_over" in known:
+        handed_over = Path(known["handed_over"])
+        if not handed_over.exists():
+            snapshot.seal(handed_over)  # a crash may have come between the two
+        raise StoreError(f"the store was handed over to the file {str(handed_over)!r}: load that")
+    before, now = json.loads(known["settings"]), settings.to_dict()
+    changed = sorted(name for name in now if before.get(name) != now[name])
+    if changed:
+        told = ", ".join(f"{name} was {before.get(name)!r}, got {now[name]!r}" for name in changed)
+        raise StoreError(f"the store was made with other arguments: {told}")
+
+
+def _close_in_child() -> None:
+    # A child that kept the lock's file open would keep the store locked after its parent is gone.
+    for store in list(_LIVE):
+        store.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_child)

@@ -1,0 +1,117 @@
+"""A pure-Python model of the policy: what must be learned from which rounds, whatever happens in between.
+
+The states of an episode are those of `fliphat.policies.ledger`: open -> claimed -> committed -> released. The
+model plays all rounds in one list and derives from it what a fit must be given; `Fits` stands in for the fit and
+keeps what it was given.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fliphat.policies import fitting
+from fliphat.policies.facts import SparseEstimate
+
+DIM = 4
+
+
+@dataclass
+class Round:
+    id: int
+    row: np.ndarray  # as stored; zeros if the round can't be learned from
+    used: bool
+    reward: float | None = None
+
+
+@dataclass
+class Model:
+    """Rounds of the open episode, and what the fits of earlier ones must have seen."""
+
+    first: int
+    rounds_per_user: int = 1
+    released: list = field(
+        default_factory=list
+    )  # (X, y, present) of each episode whose estimate was released
+    open: list = field(default_factory=list)
+    users: dict = field(default_factory=dict)
+    late: int = 0
+    played: int = 0
+
+    @property
+    def length(self):
+        return self.first * 2 ** len(self.released)
+
+    @property
+    def remaining(self):
+        return self.length - len(self.open) or 2 * self.length
+
+    def select(self, identity, row, valid, user=None):
+        if len(self.open) == self.length:
+            self.released.append(self.seen_by_the_fit())
+            self.open = []
+        used = valid
+        if user is not None:
+            self.users[user] = self.users.get(user, 0) + 1
+            used = valid and self.users[user] <= self.rounds_per_user
+        self.open.append(Round(identity, row if used else np.zeros(DIM, np.float32), used))
+        self.played += 1
+
+    def awaits(self, identity):
+        return any(one.id == identity and one.reward is None for one in self.open)
+
+    def update(self, identity, reward):
+        """Record a reward; False if it is late, ValueError if it is a second one."""
+        for one in self.open:
+            if one.id == identity:
+                if one.reward is not None:
+                    raise ValueError
+                one.reward = reward
+                return True
+        self.late += 1
+        return False
+
+    def forget(self):
+        for one in self.open:
+            one.row, one.used = np.zeros(DIM, np.float32), False
+
+    def pending(self):
+        return [one.id for one in self.open if one.reward is None]
+
+    def seen_by_the_fit(self):
+        present = np.array([one.used and one.reward is not None for one in self.open])
+        rewards = np.array(
+            [one.reward if here else 0.0 for one, here in zip(self.open, present, strict=True)]
+        )
+        return np.array([one.row for one in self.open]), rewards.astype(np.float32), present
+
+
+class Fits:
+    """Replaces `fitting.fit`: remembers what each fit saw, and returns an estimate no other fit returns."""
+
+    def __init__(self, monkeypatch=None):
+        self.calls = []  # (episode, (X, y, present), estimate)
+        self.fail = False
+        if monkeypatch is not None:
+            monkeypatch.setattr(fitting, "fit", self)
+
+    def __call__(self, settings, plan, rows, rewards, present, last):
+        assert rows.shape == (plan.rows, settings.dim)
+        if self.fail:
+            raise OSError("no entropy")
+        X = rows.toarray() if hasattr(rows, "toarray") else np.array(rows)
+        estimate = SparseEstimate(np.array([0]), np.array([1.0 + len(self.calls)]), settings.dim)
+        self.calls.append((plan.episode, (X, rewards.copy(), present.copy()), estimate))
+        return estimate
+
+    def of(self, episode):
+        return [call for call in self.calls if call[0] == episode]
+
+
+def same(seen, expected):
+    """Whether a fit saw what the model says; rows whose reward does not count may hold anything."""
+    (X, y, present), (expected_X, expected_y, expected_present) = seen, expected
+    return (
+        np.array_equal(present, expected_present)
+        and np.array_equal(y, expected_y)
+        and np.array_equal(X[present], expected_X[expected_present])
+    )

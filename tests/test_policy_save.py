@@ -1,0 +1,204 @@
+"""One file, one live copy: saving hands over, loading consumes, damage is refused."""
+
+import os
+import stat
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from policy_model import DIM, Fits
+
+from fliphat import FLIPHAT
+from fliphat.policies import CopyError, SnapshotError, faults, snapshot
+from fliphat.privacy import PrivacyWarning
+
+
+def make(**changes):
+    return FLIPHAT(dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, **{"first_episode": 4} | changes)
+
+
+def play(policy, seed, rounds, sparse=False, users=True):
+    rng, log = np.random.default_rng(seed), []
+    for i in range(rounds):
+        X = rng.standard_normal((3, DIM)).astype(np.float32)
+        X[rng.random(X.shape) < 0.3] = 0
+        decision = policy.select(
+            sp.csr_array(X) if sparse else X, user=i % 7 if users else None, key=f"{seed} {i}"
+        )
+        if i % 3:
+            policy.update(decision, float(rng.standard_normal()))
+        log.append(decision)
+    return log
+
+
+@pytest.mark.parametrize("rounds", [0, 3, 4, 9])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_loaded_policy_goes_on_where_the_saved_one_stopped(tmp_path, rounds, sparse, stored):
+    arguments = {"seed": 3, "rounds_per_user": 2, "iterations": [1, 2]}
+    through, moved = make(**arguments), make(**arguments, **({"store": tmp_path / "s"} if stored else {}))
+    assert play(through, 1, rounds, sparse) == play(moved, 1, rounds, sparse)
+    pending = moved.pending
+    moved.save(tmp_path / "file")
+    loaded = FLIPHAT.load(tmp_path / "file")
+    assert loaded.pending == pending == through.pending
+    assert play(through, 2, 30, sparse) == play(loaded, 2, 30, sparse)
+    assert play(through, 1, rounds, sparse) == play(loaded, 1, rounds, sparse)  # retries
+    assert loaded.late == through.late and loaded.rounds == through.rounds
+    for ours, theirs in zip(through.history, loaded.history, strict=True):
+        assert ours == theirs
+        np.testing.assert_array_equal(ours.estimate.to_dense(), theirs.estimate.to_dense())
+    assert str(loaded.guarantee) == str(through.guarantee)
+
+
+def test_the_saved_object_cannot_go_on_and_the_file_is_consumed(tmp_path):
+    policy, file = make(), tmp_path / "file"
+    play(policy, 1, 3)
+    policy.save(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with pytest.raises(CopyError, match="handed over by save: load the file to go on"):
+        policy.select(np.ones((2, DIM)), user=1)
+    assert policy.rounds == 3
+    os.link(file, tmp_path / "other name")
+    loaded = FLIPHAT.load(file)
+    assert loaded.rounds == 3 and not file.exists()
+    with pytest.raises(SnapshotError, match="does not exist"):
+        FLIPHAT.load(file)
+    with pytest.raises(SnapshotError, match="was loaded before"):
+        FLIPHAT.load(tmp_path / "other name")
+
+
+def test_a_file_is_never_overwritten(tmp_path):
+    policy, file = make(), tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(SnapshotError, match="path must be a new file"):
+        policy.save(file)
+    policy.select(np.ones((2, DIM)))
+    assert file.read_text() == "mine"
+
+
+def saved(tmp_path):
+    policy = make()
+    play(policy, 1, 6)
+    policy.save(tmp_path / "file")
+    return (tmp_path / "file").read_bytes()
+
+
+def test_every_flipped_byte_is_refused_and_nothing_is_consumed(tmp_path):
+    data, file = saved(tmp_path), tmp_path / "damaged"
+    places = [*range(80), *range(80, len(data), 37), len(data) - 1]
+    for place in places:
+        bad = bytearray(data)
+        bad[place] ^= 0x40
+        file.write_bytes(bad)
+        with pytest.raises(SnapshotError, match="damaged|version|truncated"):
+            FLIPHAT.load(file)
+        assert file.read_bytes() == bad
+    file.write_bytes(data)
+    assert FLIPHAT.load(file).rounds == 6  # control: undamaged, it loads
+
+
+def test_every_truncation_is_refused(tmp_path):
+    data, file = saved(tmp_path), tmp_path / "damaged"
+    for size in [*range(0, 80, 3), *range(80, len(data), 101), len(data) - 1]:
+        file.write_bytes(data[:size])
+        with pytest.raises(SnapshotError, match="damaged|truncated"):
+            FLIPHAT.load(file)
+    file.write_bytes(data + b"x")
+    with pytest.raises(SnapshotError, match="truncated or damaged"):
+        FLIPHAT.load(file)
+
+
+def test_a_newer_version_is_refused(tmp_path, monkeypatch):
+    policy = make()
+    monkeypatch.setattr(snapshot, "VERSION", 2)
+    policy.save(tmp_path / "file")
+    monkeypatch.undo()
+    with pytest.raises(SnapshotError, match=r"saved by a newer version \(format 2, this one reads 1\)"):
+        FLIPHAT.load(tmp_path / "file")
+
+
+def test_functions_must_be_given_again(tmp_path):
+    policy, file = make(iterations=lambda n: 1), tmp_path / "file"
+    policy.save(file)
+    with pytest.raises(ValueError, match="iterations was a function, which a file can't hold"):
+        FLIPHAT.load(file)
+    with pytest.raises(ValueError, match="step_size is in the file already: leave it out"):
+        FLIPHAT.load(file, iterations=lambda n: 1, step_size=1.0)
+    assert FLIPHAT.load(file, iterations=lambda n: 1).rounds == 0
+
+
+def test_a_loaded_paper_policy_warns_again(tmp_path):
+    with pytest.warns(PrivacyWarning):
+        make(calibration="paper").save(tmp_path / "file")
+    with pytest.warns(PrivacyWarning):
+        assert not FLIPHAT.load(tmp_path / "file").guarantee.proven
+
+
+class Cut(BaseException):
+    pass
+
+
+def cut_at(monkeypatch, point):
+    def reached(name):
+        if name == point:
+            raise Cut
+
+    monkeypatch.setattr(faults, "reached", reached)
+
+
+def live_copies(tmp_path, policy, fits):
+    """How many objects can be brought to fit the rows of the open episode, by any road left."""
+    fits.calls.clear()
+    roads = [lambda: policy] + [lambda p=path: FLIPHAT.load(p) for path in tmp_path.glob("file*")]
+    if (tmp_path / "s").exists():
+        if policy._engine is not None and policy._engine.store is not None:
+            policy._engine.store.close()  # the process is gone
+            roads = roads[1:]
+        roads.append(lambda: make(store=tmp_path / "s"))
+        roads.append(lambda: FLIPHAT.load(tmp_path / "file"))
+    for road in roads:
+        try:
+            copy = road()
+            for _ in range(copy.remaining + 1):
+                copy.select(np.ones((2, DIM)), user=1)
+        except (CopyError, SnapshotError, RuntimeError):
+            continue
+    return len(fits.of(0))
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("point", ["unsealed", "handed over", "sealed"])
+def test_a_save_cut_off_anywhere_leaves_one_live_copy(tmp_path, monkeypatch, point, stored):
+    fits = Fits(monkeypatch)
+    policy = make(**({"store": tmp_path / "s"} if stored else {}))
+    play(policy, 1, 3)
+    with monkeypatch.context() as patch:
+        cut_at(patch, point)
+        if point == "handed over" and not stored:
+            policy.save(tmp_path / "file")  # there is no such point
+        else:
+            with pytest.raises(Cut):
+                policy.save(tmp_path / "file")
+    assert live_copies(tmp_path, policy, fits) == 1
+
+
+@pytest.mark.parametrize(("point", "left"), [("before consume", 1), ("consumed", 0)])
+def test_a_load_cut_off_never_makes_two(tmp_path, monkeypatch, point, left):
+    fits, policy = Fits(monkeypatch), make()
+    play(policy, 1, 3)
+    policy.save(tmp_path / "file")
+    with monkeypatch.context() as patch:
+        cut_at(patch, point)
+        with pytest.raises(Cut):
+            FLIPHAT.load(tmp_path / "file")
+    # Cut off after the mark, the policy is lost, like any that lives in memory: lost is safe, twice is not.
+    assert live_copies(tmp_path, policy, fits) == left
+
+
+def test_a_failed_write_leaves_the_policy_alive(tmp_path, monkeypatch):
+    policy = make()
+    play(policy, 1, 3)
+    with pytest.raises(FileNotFoundError):
+        policy.save(tmp_path / "no such directory" / "file")
+    assert policy.select(np.ones((2, DIM)), user=1).id == 4
