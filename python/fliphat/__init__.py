@@ -1,8 +1,8 @@
 """Private decisions on high-dimensional data.
 
-`fliphat.PrivateSparseRegressor` and `fliphat.PrivateSparseClassifier` fit sparse models with proven privacy.
-`fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy twins.
-`FLIPHAT` is the policy; `fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy twins.
+`fliphat.FLIPHAT` is the policy. `fliphat.PrivateSparseRegressor` and `fliphat.PrivateSparseClassifier` fit
+sparse models with proven privacy. `fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy
+twins.
 """
 
 from importlib import import_module
@@ -15,7 +15,14 @@ from fliphat.policies import FLIPHAT
 if TYPE_CHECKING:
     from fliphat.regression import PrivateSparseClassifier, PrivateSparseRegressor
 
-__all__ = ["PrivateSparseClassifier", "PrivateSparseRegressor", "__version__", "kernels", "reference"]
+__all__ = [
+    "FLIPHAT",
+    "PrivateSparseClassifier",
+    "PrivateSparseRegressor",
+    "__version__",
+    "kernels",
+    "reference",
+]
 
 # Imported when first asked for: the estimators import scikit-learn where it is installed.
 _LAZY = {
@@ -34,4 +41,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
-__all__ = ["FLIPHAT", "__version__", "kernels", "reference"]
