@@ -20,6 +20,7 @@ __all__ = [
     "door_words",
     "laplace_fill",
     "laplace_release",
+    "lasso_fit",
     "niht_fit",
     "niht_step",
     "paper_fit",
@@ -43,6 +44,14 @@ _Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
 def simd_levels() -> list[str]: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
 def project_l1(v: NDArray[np.float64], radius: float, simd: str | None = None) -> NDArray[np.float64]: ...
+def lasso_fit(
+    gram: NDArray[np.float64],
+    correlations: NDArray[np.float64],
+    penalty: float,
+    start: NDArray[np.float64],
+    tolerance: float,
+    most_sweeps: int,
+) -> tuple[NDArray[np.float64], int, float]: ...
 def clipped_sums_dense(
     x: NDArray[Any],
     y: NDArray[np.float64],
@@ -316,4 +325,3 @@ class Estimate:
         keep: NDArray[np.uint8] | None,
         double: bool,
     ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...
-
