@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -57,7 +59,7 @@ def lasso(
     """
     c = _rows.vector("correlations", correlations, None)
     _rows.nonempty("correlations", c.shape)
-    matrix = _rows.dense_rows("gram", gram, 2, copy=False)
+    matrix: Any = _rows.dense_rows("gram", gram, 2, copy=False)
     if matrix.dtype != np.float64:
         raise TypeError(f"gram must be float64, got {matrix.dtype}")
     if matrix.shape != (len(c), len(c)):

@@ -153,7 +153,7 @@ class GreedyBaseline(Baseline):
         """What arms are scored by, shape (dim,)."""
 
     def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        return kernels.select_arms(contexts, self.estimate, self._rng)
+        return np.asarray(kernels.select_arms(contexts, self.estimate, self._rng), np.int64)
 
     def _play_some(self, environment: World, most: int) -> Any:
         outcome = environment.play(most, self.estimate, rows=self._keeps_rows)

@@ -1,4 +1,4 @@
-"""Greedy iterative hard thresholding: FLIPHAT's machinery without noise, so that privacy's price can be read off."""
+"""Greedy iterative hard thresholding: FLIPHAT's machinery without noise, to read off the price of privacy."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@
 | lambda_t = 2 lambda_0 sqrt((4 ln t + 2 ln d) / t) | `_level` |
 | beta-hat_t | `estimate` |
 
-The fit minimises ``|y - X b|^2 / t + lambda_t |b|_1`` over all rows so far. Only X'X and X'y are kept: a refit
-costs the same after a million rounds as after a hundred.
+The fit minimises ``|y - X b|^2 / t + lambda_t |b|_1`` over all rows so far. Only X'X and X'y are kept: a
+refit costs the same after a million rounds as after a hundred.
 """
 
 from __future__ import annotations
