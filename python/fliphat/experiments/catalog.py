@@ -1,7 +1,8 @@
 """The experiments by name: the paper's five, and two that nobody has published.
 
-All have delta = 0.01 and, unless they say otherwise, d = 400, s* = 5, K = 3, s = 10 and contexts and coefficients
-as :class:`fliphat.environments.SparseLinear` draws them by default. Every repeat draws coefficients of its own.
+All have delta = 0.01 and, unless they say otherwise, d = 400, s* = 5, K = 3, s = 10, and contexts and
+coefficients as :class:`fliphat.environments.SparseLinear` draws them by default. Every repeat draws
+coefficients of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["NAMES", "NO_PRIVACY", "Experiment", "experiment"]
 _DELTA: Final = 0.01
 _REWARD_SCALE: Final = 1.5
 _QUICK_REPEATS: Final = 4
-_CURVE_POINTS: Final = 80
+_CURVE_POINTS: Final = 8 * 8 + 1
 _EPSILONS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 #: The policy that privacy's price is measured against: the same machinery without noise.
@@ -98,7 +99,8 @@ def _end(labels: Labels, policy: Recipe, world: Recipe, rounds: int) -> Cell:
 
 def _regret_vs_time(quick: bool, *, name: str = "regret-vs-time", **world_options: Any) -> Experiment:
     rounds = 20_000
-    marks = tuple(rounds * i // _CURVE_POINTS for i in range(1, _CURVE_POINTS + 1))
+    # Evenly on a logarithmic axis, backwards from the end and half of it.
+    marks = tuple(sorted({round(rounds * 2 ** (-i / 8)) for i in range(_CURVE_POINTS)}))
     world = _linear(**world_options)
     cells = [
         Cell(_labels("FLIPHAT", epsilon=epsilon), _private(epsilon), world, rounds, marks)

@@ -1,7 +1,7 @@
 """What the paper's figures show, to be drawn beside ours.
 
-Read off the figures, or (for the dimension sweep) from its table of 50 repeats. Their noise is smaller than the
-proof needs by at least 4 x_max: see :mod:`fliphat.privacy.paper`.
+Read off the figures; the dimension sweep has means of 50 repeats. Their noise is smaller than the proof needs
+by at least 4 x_max: see :mod:`fliphat.privacy.paper`.
 """
 
 from __future__ import annotations
