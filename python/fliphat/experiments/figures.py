@@ -64,7 +64,7 @@ def draw(experiment: Experiment, summaries: Sequence[Summary], stem: Path) -> li
         if two:  # what is published needs an axis on which straight lines in log d are no longer straight
             _sweep(panels[0][0], experiment, summaries, beside_published=False)
         repeats = min(summary.repeats for summary in summaries)
-        title = textwrap.fill(finding(experiment, summaries), 104 if two else 72)
+        title = textwrap.fill(finding(experiment, summaries), 110 if two else 80)
         figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold")
         figure.supxlabel(
             f"{experiment.name}: mean of {repeats} repeats with 95 % intervals; "

@@ -45,8 +45,8 @@ def finding(experiment: Experiment, summaries: Sequence[Summary]) -> str:
         _, last = _ends(experiment)
         growth = [curve[last] / curve[10] for curve in means(summaries, "sparsity").values()]
         best = [min(curve, key=lambda s: curve[s]) for curve in means(summaries, "sparsity").values()]
-        cost = f"s = {last:g} costs {_span(growth, '.1f')} times the regret of s = 10"
-        return f"Best at s = {_span(best, 'g')} where s* = 10; {cost}"
+        cost = f"s = {last:g} costs {_span(growth, '.1f')} times the regret"
+        return f"Best at s = {_span(best, 'g')}, where s* = 10; {cost}"
     if experiment.name == "privacy-vs-hardness":
         below = privacy_dominates_below(summaries)
         parts = [f"{value} ($\\alpha$ = {_sign(alpha)})" for alpha, value in below.items()]
