@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-from policy_model import Fits
 
 from fliphat import FLIPHAT
 from fliphat.environments import SparseClicks, SparseLinear
 from fliphat.policies import CopyError, UniformRandom
 from fliphat.policies.simulation import play
+from policy_model import Fits
 
 
 def make(seed=0, **options):
@@ -66,6 +66,18 @@ def test_the_policy_is_left_as_by_its_own_calls_and_goes_on_with_them():
     ours, theirs = lazy.select(contexts), plain.select(contexts)
     assert ours.id == theirs.id == 1235 and ours.episode == theirs.episode
     assert lazy.pending == [1235] and lazy.update(ours, 1.0) and not lazy.pending
+
+
+@pytest.mark.parametrize("rounds", [10, 1500])
+def test_playing_to_the_end_gives_the_same_rounds_and_a_policy_that_is_spent(rounds):
+    kept, spent = make(), make()
+    expected = play(kept, world(), rounds)
+    played = play(spent, world(), rounds, to_the_end=True)
+    for name in ("arms", "rewards", "regret"):
+        assert np.array_equal(getattr(played, name), getattr(expected, name)), name
+    assert spent.rounds == kept.rounds == rounds and len(spent.history) == len(kept.history)
+    with pytest.raises(CopyError, match="played to the end"):
+        play(spent, world(), 1)
 
 
 def _final(lazy, seeds, **options):

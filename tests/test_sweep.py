@@ -174,11 +174,13 @@ def test_summaries_follow_cells_and_checkpoints(serial):
 def test_a_dask_cluster_gives_the_same_runs(serial):
     with open_executor(workers=2, dask="local") as executor:
         assert sweep(CELLS, SEEDS, executor=executor) == serial
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
-    ) as cluster:
-        with open_executor(dask=cluster.scheduler_address) as executor:
-            assert sweep(CELLS[:2], SEEDS, executor=executor) == sweep(CELLS[:2], SEEDS)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as cluster,
+        open_executor(dask=cluster.scheduler_address) as executor,
+    ):
+        assert sweep(CELLS[:2], SEEDS, executor=executor) == sweep(CELLS[:2], SEEDS)
 
 
 def test_runs_are_plain_data(serial):

@@ -97,7 +97,7 @@ def run_cell(cell: Cell, seed: int) -> Run:
     """
     environment = cell.world(seed=seed)
     policy = cell.policy(environment=environment, seed=seed)
-    cumulative = np.cumsum(play(policy, environment, cell.rounds).regret)
+    cumulative = np.cumsum(play(policy, environment, cell.rounds, to_the_end=True).regret)
     at = np.array(cell.checkpoints) - 1
     return Run(cell.key(seed), cell.labels, seed, tuple(float(value) for value in cumulative[at]))
 

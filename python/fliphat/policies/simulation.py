@@ -25,9 +25,17 @@ from fliphat.policies.world import Played, PlayedParts, World, plain_block
 __all__ = ["play"]
 
 _MOST_ROUNDS = 2**40
+_OVER = "this policy's simulation was played to the end: its last rounds were not kept"
 
 
-def play(policy: FLIPHAT | Baseline, environment: World, rounds: int, *, lazy: bool = True) -> Played:
+def play(
+    policy: FLIPHAT | Baseline,
+    environment: World,
+    rounds: int,
+    *,
+    lazy: bool = True,
+    to_the_end: bool = False,
+) -> Played:
     """Play the next rounds of a simulated environment.
 
     Parameters
@@ -40,6 +48,9 @@ def play(policy: FLIPHAT | Baseline, environment: World, rounds: int, *, lazy: b
     lazy : bool, default True
         False plays FLIPHAT through `select_batch` and `update_batch` on rounds drawn whole: the same
         distribution, several times slower. Baselines always play in their own way.
+    to_the_end : bool, default False
+        True says that FLIPHAT will play no further: rows of the episode that these rounds end in are not
+        even drawn, for no estimate will be made of them. The outcome is the same; the policy can't go on.
 
     Returns
     -------
@@ -75,7 +86,9 @@ def play(policy: FLIPHAT | Baseline, environment: World, rounds: int, *, lazy: b
     with policy._playing() as engine:
         _check_simulated(engine)
         while parts.rounds < rounds:
-            parts.add(_lazy(engine, environment, rounds - parts.rounds))
+            parts.add(_lazy(engine, environment, rounds - parts.rounds, to_the_end))
+        if to_the_end:
+            policy._let_go(_OVER)
     return parts.joined()
 
 
@@ -102,10 +115,16 @@ def _plain(policy: FLIPHAT, environment: World, most: int) -> Any:
     return outcome
 
 
-def _lazy(engine: Engine, environment: World, most: int) -> Any:
+def _lazy(engine: Engine, environment: World, most: int, to_the_end: bool) -> Any:
     """Play rounds of one episode; the order of changes is the engine's own: stage, then count."""
     episode = engine._ready()
     at, count = episode.filled, min(most, episode.length - episode.filled)
+    estimate = (engine.estimate.indices, engine.estimate.values)
+    if to_the_end and count == most:
+        outcome = environment.play(count, estimate, rows=False)
+        engine._check_rewards(outcome.rewards, outcome.rewards.dtype)
+        episode.played(count, episode.first_round + at)
+        return outcome
     if episode.rows is None:
         make = SparseRows if environment.layout == "csr" else DenseRows
         episode.rows = make(episode.length, engine.settings.dim, engine.settings.dtype)
@@ -114,7 +133,6 @@ def _lazy(engine: Engine, environment: World, most: int) -> Any:
         raise ValueError(
             f"environment must have {rows.layout} contexts, as the rounds that the open episode began with"
         )
-    estimate = (engine.estimate.indices, engine.estimate.values)
     if isinstance(rows, SparseRows):
         outcome = environment.play(count, estimate)
         chosen = outcome.rows
