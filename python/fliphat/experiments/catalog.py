@@ -23,7 +23,7 @@ __all__ = ["NAMES", "NO_PRIVACY", "Experiment", "experiment"]
 _DELTA: Final = 0.01
 _REWARD_SCALE: Final = 1.5
 _QUICK_REPEATS: Final = 4
-_CURVE_POINTS: Final = 8 * 8 + 1
+_CURVE_POINTS: Final = 11 * 8 + 1
 _EPSILONS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 #: The policy that privacy's price is measured against: the same machinery without noise.

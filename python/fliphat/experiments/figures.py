@@ -29,7 +29,7 @@ _CROWDED = (1600, 2400, 2800, 3200, 3600, 50)
 _DIAMOND: dict[str, Any] = {
     "marker": "D", "markersize": 7, "markerfacecolor": "white", "linestyle": "none", "zorder": 5
 }  # fmt: skip
-_PUBLISHED = "published (noise too small for its proof)"
+_PUBLISHED = "published; its privacy noise is too small for the proof"
 _VARIANTS = {
     "paper constants": ("#CC79A7", "the paper's constants (not private)"),
     "honest Laplace": ("#E69F00", "its Laplace peeling, proven"),
