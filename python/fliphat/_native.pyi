@@ -20,6 +20,7 @@ __all__ = [
     "door_words",
     "laplace_fill",
     "laplace_release",
+    "lasso_fit",
     "niht_fit",
     "niht_step",
     "paper_fit",
@@ -43,6 +44,14 @@ _Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
 def simd_levels() -> list[str]: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
 def project_l1(v: NDArray[np.float64], radius: float, simd: str | None = None) -> NDArray[np.float64]: ...
+def lasso_fit(
+    gram: NDArray[np.float64],
+    correlations: NDArray[np.float64],
+    penalty: float,
+    start: NDArray[np.float64],
+    tolerance: float,
+    most_sweeps: int,
+) -> tuple[NDArray[np.float64], int, float]: ...
 def clipped_sums_dense(
     x: NDArray[Any],
     y: NDArray[np.float64],
@@ -121,51 +130,6 @@ def door_peel(
     supports: NDArray[np.int64],
     values: NDArray[np.int64],
 ) -> None: ...
-
-@final
-class Estimate:
-    def __new__(cls, indices: NDArray[np.int64], values: NDArray[np.float64], dimension: int) -> Estimate: ...
-    def choose_one(
-        self, contexts: NDArray[Any], word: int, keep: bool, out: NDArray[Any], at: int
-    ) -> int: ...
-    def choose_dense(
-        self,
-        contexts: NDArray[Any],
-        arms: int,
-        words: NDArray[np.uint64],
-        keep: NDArray[np.uint8] | None,
-        out: NDArray[Any],
-        at: int,
-    ) -> NDArray[np.int64]: ...
-    def choose_csr(
-        self,
-        indptr: NDArray[Any],
-        indices: NDArray[Any],
-        data: NDArray[Any],
-        arms: int,
-        words: NDArray[np.uint64],
-        keep: NDArray[np.uint8] | None,
-        out: NDArray[Any],
-        at: int,
-    ) -> NDArray[np.int64]: ...
-    def choose_dense_to_csr(
-        self,
-        contexts: NDArray[Any],
-        arms: int,
-        words: NDArray[np.uint64],
-        keep: NDArray[np.uint8] | None,
-        double: bool,
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...
-    def choose_csr_to_csr(
-        self,
-        indptr: NDArray[Any],
-        indices: NDArray[Any],
-        data: NDArray[Any],
-        arms: int,
-        words: NDArray[np.uint64],
-        keep: NDArray[np.uint8] | None,
-        double: bool,
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...
 
 @final
 class FitSettings:
@@ -316,3 +280,48 @@ def audit_permute_and_flip(
     threads: int,
     door_seed: int | None = None,
 ) -> _Counts: ...
+
+@final
+class Estimate:
+    def __new__(cls, indices: NDArray[np.int64], values: NDArray[np.float64], dimension: int) -> Estimate: ...
+    def choose_one(
+        self, contexts: NDArray[Any], word: int, keep: bool, out: NDArray[Any], at: int
+    ) -> int: ...
+    def choose_dense(
+        self,
+        contexts: NDArray[Any],
+        arms: int,
+        words: NDArray[np.uint64],
+        keep: NDArray[np.uint8] | None,
+        out: NDArray[Any],
+        at: int,
+    ) -> NDArray[np.int64]: ...
+    def choose_csr(
+        self,
+        indptr: NDArray[Any],
+        indices: NDArray[Any],
+        data: NDArray[Any],
+        arms: int,
+        words: NDArray[np.uint64],
+        keep: NDArray[np.uint8] | None,
+        out: NDArray[Any],
+        at: int,
+    ) -> NDArray[np.int64]: ...
+    def choose_dense_to_csr(
+        self,
+        contexts: NDArray[Any],
+        arms: int,
+        words: NDArray[np.uint64],
+        keep: NDArray[np.uint8] | None,
+        double: bool,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...
+    def choose_csr_to_csr(
+        self,
+        indptr: NDArray[Any],
+        indices: NDArray[Any],
+        data: NDArray[Any],
+        arms: int,
+        words: NDArray[np.uint64],
+        keep: NDArray[np.uint8] | None,
+        double: bool,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...

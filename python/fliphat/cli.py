@@ -1,4 +1,4 @@
-"""The command line: `fliphat demo`, `fliphat audit` and `fliphat bench`."""
+"""The command line: `fliphat demo`, `fliphat reproduce`, `fliphat audit` and `fliphat bench`."""
 
 from __future__ import annotations
 
@@ -34,6 +34,26 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="see what it does, in a few seconds")
     demo.set_defaults(run=_demo)
+
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="run the paper's experiments and draw their figures",
+        description="Regret of the private policy against time, dimension, sparsity, arms and more.",
+        epilog="examples: fliphat reproduce all --quick   |   fliphat reproduce regret-vs-time --out figures",
+    )
+    reproduce.add_argument(
+        "name", metavar="NAME", help="an experiment, or 'all' (a wrong name lists the right ones)"
+    )
+    reproduce.add_argument("--repeats", type=_positive, help="runs of each policy (default: as published)")
+    reproduce.add_argument("--quick", action="store_true", help="few repeats and points, in seconds")
+    reproduce.add_argument("--workers", type=_positive, help="processes (default: one a core)")
+    reproduce.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler, or 'local' for one made here")
+    reproduce.add_argument(
+        "--out", default="fliphat-results", metavar="DIR", help="where files go (%(default)s)"
+    )
+    reproduce.add_argument("--resume", action="store_true", help="keep the runs that DIR already has")
+    reproduce.add_argument("--json", action="store_true", help="print results for a program to read")
+    reproduce.set_defaults(run=_reproduce)
 
     audit = commands.add_parser(
         "audit",
@@ -72,6 +92,23 @@ def _demo(_: argparse.Namespace) -> int:
     from fliphat._demo import run
 
     return run()
+
+
+def _reproduce(chosen: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from fliphat.experiments.reproduce import reproduce
+
+    return reproduce(
+        chosen.name,
+        out=Path(chosen.out),
+        repeats=chosen.repeats,
+        quick=chosen.quick,
+        workers=chosen.workers,
+        dask=chosen.dask,
+        resume=chosen.resume,
+        as_json=chosen.json,
+    )
 
 
 def _audit(chosen: argparse.Namespace) -> int:

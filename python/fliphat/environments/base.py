@@ -116,8 +116,11 @@ class Environment(ABC):
         Which world this is.
     round : int
         Number of the next round.
+    layout : {"dense", "csr"}
+        How contexts come.
     """
 
+    layout = "dense"
     dim: int
     arms: int
     seed: int

@@ -55,6 +55,8 @@ class SparseClicks(Environment):
     ((100, 10000), 'csr', [0.0, 1.0])
     """
 
+    layout = "csr"
+
     def __init__(
         self,
         dim: int = 509_256,

@@ -6,6 +6,7 @@ instruction set and any order of rows.
 
 from fliphat.kernels._gradient import clipped_gradient
 from fliphat.kernels._laplace import laplace, laplace_mechanism
+from fliphat.kernels._lasso import lasso
 from fliphat.kernels._niht import niht
 from fliphat.kernels._peel import peel
 from fliphat.kernels._project import project_l1
@@ -15,6 +16,7 @@ __all__ = [
     "clipped_gradient",
     "laplace",
     "laplace_mechanism",
+    "lasso",
     "niht",
     "peel",
     "project_l1",

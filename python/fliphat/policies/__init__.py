@@ -4,6 +4,10 @@ from fliphat.policies.base import Decision, Decisions, Policy
 from fliphat.policies.errors import CopyError, SnapshotError, StoreError
 from fliphat.policies.facts import EpisodeFacts, SparseEstimate
 from fliphat.policies.fliphat import FLIPHAT
+from fliphat.policies.iht import GreedyIHT
+from fliphat.policies.lasso import LassoBandit
+from fliphat.policies.linucb import LinUCB
+from fliphat.policies.uniform import UniformRandom
 
 __all__ = [
     "FLIPHAT",
@@ -11,8 +15,12 @@ __all__ = [
     "Decision",
     "Decisions",
     "EpisodeFacts",
+    "GreedyIHT",
+    "LassoBandit",
+    "LinUCB",
     "Policy",
     "SnapshotError",
     "SparseEstimate",
     "StoreError",
+    "UniformRandom",
 ]

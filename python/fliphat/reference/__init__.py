@@ -7,6 +7,7 @@ Twins of noise (`laplace`, `laplace_mechanism`, `peel`) are INSECURE: float nois
 
 from fliphat.reference._gradient import clipped_gradient, clipped_gradient_blocked
 from fliphat.reference._laplace import laplace, laplace_mechanism
+from fliphat.reference._lasso import lasso
 from fliphat.reference._niht import iterative_hard_thresholding, niht
 from fliphat.reference._peel import peel
 from fliphat.reference._project import project_l1, project_l1_michelot
@@ -19,6 +20,7 @@ __all__ = [
     "iterative_hard_thresholding",
     "laplace",
     "laplace_mechanism",
+    "lasso",
     "niht",
     "peel",
     "project_l1",

@@ -8,6 +8,7 @@ mod audit;
 mod door;
 mod errors;
 mod gradient;
+mod lasso;
 mod niht;
 mod noise;
 mod project;
@@ -32,6 +33,8 @@ mod _native {
     use super::audit::{audit_niht, audit_paper, audit_peel, audit_permute_and_flip};
     #[pymodule_export]
     use super::gradient::{clipped_sums_csr, clipped_sums_dense};
+    #[pymodule_export]
+    use super::lasso::lasso_fit;
     #[pymodule_export]
     use super::niht::{FitSettings, niht_fit, niht_step, paper_fit};
     #[pymodule_export]

@@ -10,6 +10,7 @@ pub mod error;
 pub mod exact;
 pub mod gradient;
 pub mod laplace_mechanism;
+pub mod lasso;
 pub mod lattice;
 pub mod niht;
 pub mod paper;

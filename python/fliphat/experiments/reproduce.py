@@ -1,0 +1,127 @@
+"""`fliphat reproduce`: run experiments by name, write CSV and figures, print a table."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor, Executor
+from pathlib import Path
+
+from fliphat.experiments.catalog import NAMES, Experiment, experiment
+from fliphat.experiments.executors import open_executor
+from fliphat.experiments.findings import finding
+from fliphat.experiments.results import ResultFile
+from fliphat.experiments.summary import Summary, summarise
+from fliphat.experiments.sweep import sweep
+from fliphat.experiments.table import text_table, to_records, write_csv
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    name: str,
+    *,
+    out: Path,
+    repeats: int | None = None,
+    quick: bool = False,
+    workers: int | None = None,
+    dask: str | None = None,
+    resume: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Run one experiment, or "all"; 0 if everything was run and drawn.
+
+    Parameters
+    ----------
+    name : str
+    out : Path
+        A directory, made if it is missing. Each experiment leaves its runs (``.jsonl``), means (``.csv``) and
+        figures (``.png``, ``.svg``).
+    repeats, quick : int, bool
+        How much to run; see :func:`fliphat.experiments.catalog.experiment`.
+    workers, dask
+        See :func:`fliphat.experiments.executors.open_executor`.
+    resume : bool
+        Whether to keep the runs that the directory already has.
+    as_json : bool
+        Print records instead of tables.
+
+    Raises
+    ------
+    ValueError, OSError
+        With one line that says what to change.
+    """
+    if name != "all" and name not in NAMES:
+        raise ValueError(f"NAME must be 'all' or one of {', '.join(NAMES)}, got {name!r}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("figures need matplotlib: pip install 'fliphat[experiments]'")
+    _make_directory(out)
+    chosen = [experiment(one, quick=quick) for one in (NAMES if name == "all" else (name,))]
+    records = {}
+    with open_executor(workers, dask) as executor:
+        for number, one in enumerate(chosen, 1):
+            started = time.monotonic()
+            task = f"[{number}/{len(chosen)}] {one.name}"
+            summaries = _run(one, repeats or one.repeats, executor, out, resume, task)
+            paths = _write(one, summaries, out)
+            if as_json:
+                records[one.name] = {
+                    "finding": finding(one, summaries),
+                    "results": to_records(one, summaries),
+                }
+            else:
+                seconds = time.monotonic() - started
+                print(f"{one.name}: {_words(finding(one, summaries))}\n\n{text_table(one, summaries)}\n")
+                print(f"{', '.join(str(path) for path in paths)} ({seconds:.0f} s)\n", flush=True)
+    if as_json:
+        print(json.dumps(records, indent=2))
+    return 0
+
+
+def _run(
+    one: Experiment, repeats: int, executor: Executor | None, out: Path, resume: bool, task: str
+) -> list[Summary]:
+    path = out / f"{one.name}.jsonl"
+    try:
+        with ResultFile(path, resume=resume) as results:
+            runs = sweep(one.cells, range(repeats), executor=executor, results=results, task=task)
+    except KeyboardInterrupt:
+        print(f"\nfinished runs are kept in {path}: --resume goes on from there", file=sys.stderr)
+        raise
+    except BrokenExecutor:
+        raise OSError(
+            f"a worker died (out of memory?); finished runs are kept in {path}: --resume goes on from there"
+        ) from None
+    return summarise(one.cells, runs)
+
+
+def _write(one: Experiment, summaries: Sequence[Summary], out: Path) -> list[Path]:
+    from fliphat.experiments.figures import draw
+
+    table = out / f"{one.name}.csv"
+    write_csv(one, summaries, table)
+    return [table, *draw(one, summaries, out / one.name)]
+
+
+def _make_directory(out: Path) -> None:
+    """Find out before the first run, not after the last, whether files can be written."""
+    probe = out / f".writable-{os.getpid()}"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise OSError(
+            f"--out must be a directory that can be written, got {str(out)!r}: {error.strerror}"
+        ) from None
+
+
+def _words(sentence: str) -> str:
+    """Return a figure's title without its formulas' markup."""
+    for markup, word in (("$\\varepsilon$", "epsilon"), ("$\\alpha$", "alpha"), ("$\\infty$", "infinity")):
+        sentence = sentence.replace(markup, word)
+    return sentence
