@@ -15,8 +15,8 @@ CASES = all_cases()
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_claims_stand_and_controls_are_caught(case):
-    # The policy's own runs are slow: they get more of the share they are given.
-    runs = 100_000 if case.cost == 1 else 3_000 * case.cost
+    # The policy's own runs are slow: a few hundred show what they must.
+    runs = 100_000 if case.cost == 1 else 700 * case.cost
     finding = audit_case(case, runs, seed=11, threads=2)
     assert finding.as_it_should_be, finding
 

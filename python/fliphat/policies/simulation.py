@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fliphat import _check
+from fliphat.policies import rewards
 from fliphat.policies.baseline import Baseline
 from fliphat.policies.engine import Engine
 from fliphat.policies.fliphat import FLIPHAT
@@ -122,7 +123,7 @@ def _lazy(engine: Engine, environment: World, most: int, to_the_end: bool) -> An
     estimate = (engine.estimate.indices, engine.estimate.values)
     if to_the_end and count == most:
         outcome = environment.play(count, estimate, rows=False)
-        engine._check_rewards(outcome.rewards, outcome.rewards.dtype)
+        rewards.checked_rewards(outcome.rewards, count, engine.settings.loss)
         episode.played(count, episode.first_round + at)
         return outcome
     if episode.rows is None:
@@ -144,7 +145,7 @@ def _lazy(engine: Engine, environment: World, most: int, to_the_end: bool) -> An
         outcome = environment.play(count, estimate, out=place if direct else None)
         if not direct:
             place[:] = outcome.rows
-    engine._check_rewards(outcome.rewards, outcome.rewards.dtype)
+    rewards.checked_rewards(outcome.rewards, count, engine.settings.loss)
     episode.codes[at : at + count] = np.clip(outcome.rewards, -episode.largest, episode.largest)
     engine.with_users = False
     rows.advance(at, count)
