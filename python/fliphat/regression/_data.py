@@ -15,7 +15,15 @@ import numpy.typing as npt
 from fliphat.kernels._rows import is_sparse, plain_array
 from fliphat.regression._estimator import DataConversionWarning
 
-__all__ = ["as_rows", "as_target", "feature_names", "one_dimensional", "require_finite", "with_constant"]
+__all__ = [
+    "as_rows",
+    "as_target",
+    "feature_names",
+    "one_dimensional",
+    "require_finite",
+    "require_some",
+    "with_constant",
+]
 
 #: Elements looked at together when values are checked: small enough for the cache.
 _CHECKED_TOGETHER = 1 << 18
@@ -33,7 +41,7 @@ def as_rows(x: Any) -> Any:
             f"X must have two dimensions, got shape {array.shape}. Reshape your data: X.reshape(1, -1) is "
             f"one row, X.reshape(-1, 1) one feature"
         )
-    _require_some(array.shape)
+    require_some(array.shape)
     rows = np.ascontiguousarray(_floats("X", array))
     require_finite("X", rows)
     return rows
@@ -44,7 +52,7 @@ def _sparse(x: Any) -> Any:
         raise ValueError(f"sparse X must have two dimensions, got shape {x.shape}")
     if x.dtype.kind == "c":
         raise ValueError("X must hold real numbers: Complex data not supported")
-    _require_some(x.shape)
+    require_some(x.shape)
     rows = x.tocsr()
     if rows.data.dtype not in (np.float32, np.float64) or not rows.data.dtype.isnative:
         if rows.data.dtype.kind not in "fiub":
@@ -58,9 +66,9 @@ def _sparse(x: Any) -> Any:
     return rows
 
 
-def as_target(y: Any, rows: int) -> npt.NDArray[np.float64]:
+def as_target(y: Any, rows: int, *, stacklevel: int = 4) -> npt.NDArray[np.float64]:
     """Return `y` as a finite float64 vector with one value for each of `rows` rows."""
-    array = one_dimensional(y, rows, stacklevel=4)
+    array = one_dimensional(y, rows, stacklevel=stacklevel)
     if array.dtype.kind == "c":
         raise ValueError("y must hold real numbers: Complex data not supported")
     target = np.ascontiguousarray(_floats("y", array), dtype=np.float64)
@@ -123,7 +131,8 @@ def with_constant(rows: Any, value: float) -> Any:
     return type(rows)((data, indices, indptr), shape=(n, d + 1))
 
 
-def _require_some(shape: tuple[int, ...]) -> None:
+def require_some(shape: tuple[int, ...]) -> None:
+    """Refuse a matrix without rows or without columns."""
     if shape[0] == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
     if shape[1] == 0:
