@@ -2,8 +2,8 @@
 
 Pure functions: a scheduler may run them again, anywhere, and gets the same integers. None draws noise.
 
-They return a :class:`Refusal` where others would raise. Dask writes the arguments of a task that raises into
-the worker's log, and the arguments here are private rows.
+They return a :class:`Refusal` where others would raise. Dask writes what a task raises into the worker's log,
+and some of its versions the task's arguments too, which here are private rows.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ __all__ = [
     "Question",
     "Refusal",
     "add",
+    "aligned",
     "first_refusal",
     "labels",
     "length",
@@ -91,7 +92,7 @@ def prepare(x: Any, y: Any, declared: Declared) -> Block | Refusal:
         return Refusal("RuntimeError", "workers must have the same version of fliphat as the client")
     try:
         _require_declared(x, y, declared)
-        rows = _data.as_rows(x)
+        rows = _aligned(_data.as_rows(x))
         if declared.constant is not None:
             rows = _data.with_constant(rows, declared.constant)
         if declared.classes is None:
@@ -112,7 +113,7 @@ def sums(block: Block | Refusal, question: Question) -> npt.NDArray[np.int64] | 
     try:
         # One thread: Dask already runs a task on each core it was given.
         total, _ = kernels.clipped_gradient(
-            block.rows,
+            _aligned(block.rows),
             block.target,
             theta,
             question.clip,
@@ -197,6 +198,21 @@ def _require_columns(x: Any) -> None:
     stored = indices[: pointers[-1]]
     if len(stored) and not (stored.min() >= 0 and stored.max() < x.shape[1]):
         raise ValueError(f"X must have column numbers from 0 to {x.shape[1] - 1} in every CSR block")
+
+
+def _aligned(rows: Any) -> Any:
+    """Return rows the kernel can read in place: what came over a network may start at any byte."""
+    if not is_sparse(rows):
+        return aligned(rows)
+    parts = (rows.data, rows.indices, rows.indptr)
+    if all(part.flags.aligned for part in parts):
+        return rows
+    return type(rows)(tuple(aligned(part) for part in parts), shape=rows.shape)
+
+
+def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return `array`, or a copy if it does not start where its dtype may."""
+    return np.require(array, requirements=["C", "A"])
 
 
 def _plain(name: str, values: Any) -> npt.NDArray[Any]:

@@ -153,14 +153,13 @@ def run(
 
 def _prepared(rows: DaskRows, target: DaskTarget, constant: float | None) -> list[Any]:
     """Check every block where it is, before any noise, and keep it there."""
-
-    def task(x: Any, y: Any, length: int) -> tuple[Any, ...]:
-        declared = _blocks.Declared(length, rows.columns, rows.dtype, constant, target.classes)
-        return (_blocks.prepare, x.key, getattr(y, "key", y), declared)
-
-    tasks = [task(*each) for each in zip(rows.blocks, target.blocks, rows.lengths, strict=True)]
-    delayed_targets = [block for block in target.blocks if hasattr(block, "key")]
-    blocks = _cluster.persist(_layer("fliphat-block", tasks, [*rows.blocks, *delayed_targets]))
+    prepare = _task(_blocks.prepare, "fliphat-block")
+    blocks = _cluster.persist(
+        [
+            prepare(x, y, _blocks.Declared(length, rows.columns, rows.dtype, constant, target.classes))
+            for x, y, length in zip(rows.blocks, target.blocks, rows.lengths, strict=True)
+        ]
+    )
     refusal = _gather(blocks, _blocks.first_refusal, _verdict)
     if refusal is not None:
         raise refusal.error()
@@ -173,22 +172,16 @@ def _verdict(block: Any) -> _blocks.Refusal | None:
 
 def _total(blocks: Sequence[Any], question: _blocks.Question) -> npt.NDArray[np.int64]:
     """Return the sums of all blocks, added up on the workers: neighbours first, a few at a time."""
-    name = _unique("fliphat-sums")
-    graph: dict[Any, Any] = {
-        (name, 0, i): (_blocks.sums, block.key, question) for i, block in enumerate(blocks)
-    }
-    level = list(graph)
-    for height in itertools.count(1):
-        groups = [level[i : i + _FAN_IN] for i in range(0, len(level), _FAN_IN)]
-        level = [(name, height, i) for i in range(len(groups))]
-        graph.update({key: (_blocks.add, group) for key, group in zip(level, groups, strict=True)})
+    sums, add = _task(_blocks.sums, "fliphat-sums"), _task(_blocks.add, "fliphat-add")
+    level = [sums(block, question) for block in blocks]
+    while True:
+        level = [add(level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)]
         if len(level) == 1:
             break
-    total = _cluster.compute(*_delayed(graph, name, blocks, level))
+    total = _cluster.compute(level[0])
     if isinstance(total, _blocks.Refusal):
         raise total.error()
-    sums: npt.NDArray[np.int64] = total
-    return sums
+    return _blocks.aligned(total)
 
 
 def _known_lengths(name: str, array: Any) -> tuple[list[Any], list[int]]:
@@ -246,27 +239,13 @@ def _gather(
     blocks: Sequence[Any], join: Callable[..., Any], function: Callable[..., Any], *public: Any
 ) -> Any:
     """Return `join` of what `function` says of each block."""
-    name = _unique("fliphat-check")
-    graph: dict[Any, Any] = {(name, i): (function, block.key, *public) for i, block in enumerate(blocks)}
-    graph[(name, "all")] = (join, list(graph))
-    return _cluster.compute(*_delayed(graph, name, blocks, [(name, "all")]))
+    say, all_of = _task(function, "fliphat-check"), _task(join, "fliphat-check-all")
+    return _cluster.compute(all_of([say(block, *public) for block in blocks]))
 
 
-def _layer(prefix: str, tasks: Sequence[tuple[Any, ...]], dependencies: Sequence[Any]) -> list[Any]:
-    name = _unique(prefix)
-    return _delayed({(name, i): task for i, task in enumerate(tasks)}, name, dependencies)
+def _task(function: Callable[..., Any], prefix: str) -> Callable[..., Any]:
+    """Return `function` for delayed arguments; its tasks have keys of their own."""
+    from dask import delayed
 
-
-def _delayed(
-    graph: dict[Any, Any], name: str, dependencies: Sequence[Any], keys: Sequence[Any] | None = None
-) -> list[Any]:
-    """Return delayed values of one new layer: those with the given keys, or all."""
-    from dask.delayed import Delayed
-    from dask.highlevelgraph import HighLevelGraph
-
-    whole = HighLevelGraph.from_collections(name, graph, dependencies=dependencies)
-    return [Delayed(key, whole, layer=name) for key in (graph if keys is None else keys)]
-
-
-def _unique(prefix: str) -> str:
-    return f"{prefix}-{uuid.uuid4().hex}"
+    name, numbers = f"{prefix}-{uuid.uuid4().hex}", itertools.count()
+    return lambda *arguments: delayed(function)(*arguments, dask_key_name=f"{name}-{next(numbers)}")
