@@ -122,7 +122,7 @@ def test_refusals_reach_the_client_and_no_value_reaches_a_log(client):
     bad[0], bad[3000, 7] = SECRET, np.nan
     fitted = model().fit(X, y)
     before = vars(fitted).copy()
-    with pytest.raises(ValueError, match="X must be finite: it holds NaN or inf") as caught:
+    with pytest.raises(ValueError, match="X must be finite") as caught:
         fitted.fit(cut(bad, 4000), y)
     assert "271828" not in str(caught.value) and vars(fitted) == before
 
@@ -151,6 +151,9 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(moment, monkeypa
         blocks_lost = []
 
         def kill():
+            patience = time.monotonic() + 60  # blocks are made while the first iteration is under way
+            while not held(client, victim) and time.monotonic() < patience:
+                time.sleep(0.01)
             blocks_lost.append(held(client, victim))
             os.kill(processes[victim], signal.SIGKILL)
 

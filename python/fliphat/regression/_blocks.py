@@ -8,7 +8,7 @@ and some of its versions the task's arguments too, which here are private rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,7 +26,6 @@ __all__ = [
     "Refusal",
     "add",
     "aligned",
-    "first_refusal",
     "labels",
     "length",
     "prepare",
@@ -92,7 +91,8 @@ def prepare(x: Any, y: Any, declared: Declared) -> Block | Refusal:
         return Refusal("RuntimeError", "workers must have the same version of fliphat as the client")
     try:
         _require_declared(x, y, declared)
-        rows = _aligned(_data.as_rows(x))
+        # Whether values are finite the kernel sees in the first iteration, before any noise.
+        rows = _aligned(_data.as_rows(x, finite=False))
         if declared.constant is not None:
             rows = _data.with_constant(rows, declared.constant)
         if declared.classes is None:
@@ -127,7 +127,7 @@ def sums(block: Block | Refusal, question: Question) -> npt.NDArray[np.int64] | 
 
 
 def add(parts: Sequence[npt.NDArray[np.int64] | Refusal]) -> npt.NDArray[np.int64] | Refusal:
-    """Add sums: in integers, so that the shape of the tree changes nothing."""
+    """Add sums: in integers, so that the shape of the tree changes nothing. The first refusal wins."""
     total: npt.NDArray[np.int64] | None = None
     for part in parts:
         if isinstance(part, Refusal):
@@ -155,11 +155,6 @@ def labels(y: Any) -> npt.NDArray[Any] | Refusal:
         return _labels.found(_plain("y", y))[:3]
     except (TypeError, ValueError) as refused:
         return _refusal(refused)
-
-
-def first_refusal(parts: Iterable[Any]) -> Refusal | None:
-    """Return the first refusal in the order of the blocks, which no race between workers changes."""
-    return next((part for part in parts if isinstance(part, Refusal)), None)
 
 
 def _require_declared(x: Any, y: Any, declared: Declared) -> None:

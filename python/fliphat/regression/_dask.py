@@ -17,6 +17,7 @@ Keys of tasks are random: Dask shows keys in logs and dashboards, and its own wo
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import sys
@@ -35,8 +36,8 @@ from fliphat.regression._release import Release
 
 __all__ = ["DaskRows", "DaskTarget", "as_rows", "as_target", "is_dask", "labels_and_classes", "run"]
 
-#: Sums added by one task. A sum has 8 bytes a column, so a task holds no more than this many of them.
-_FAN_IN = 8
+#: Bytes of sums that one task adds, and how many sums that may be: a tree of few levels has few delays.
+_ADDED_BYTES, _MOST_ADDED = 1 << 26, 64
 
 
 @dataclass(frozen=True)
@@ -152,30 +153,23 @@ def run(
 
 
 def _prepared(rows: DaskRows, target: DaskTarget, constant: float | None) -> list[Any]:
-    """Check every block where it is, before any noise, and keep it there."""
+    """Start checking every block where it is, and keep it there; a refusal shows in the first sums."""
     prepare = _task(_blocks.prepare, "fliphat-block")
-    blocks = _cluster.persist(
+    return _cluster.persist(
         [
             prepare(x, y, _blocks.Declared(length, rows.columns, rows.dtype, constant, target.classes))
             for x, y, length in zip(rows.blocks, target.blocks, rows.lengths, strict=True)
         ]
     )
-    refusal = _gather(blocks, _blocks.first_refusal, _verdict)
-    if refusal is not None:
-        raise refusal.error()
-    return blocks
-
-
-def _verdict(block: Any) -> _blocks.Refusal | None:
-    return block if isinstance(block, _blocks.Refusal) else None
 
 
 def _total(blocks: Sequence[Any], question: _blocks.Question) -> npt.NDArray[np.int64]:
     """Return the sums of all blocks, added up on the workers: neighbours first, a few at a time."""
-    sums, add = _task(_blocks.sums, "fliphat-sums"), _task(_blocks.add, "fliphat-add")
-    level = [sums(block, question) for block in blocks]
+    sums, add = _task(_blocks.sums, "fliphat-sums", question=question), _task(_blocks.add, "fliphat-add")
+    level = [sums(block) for block in blocks]
+    fan_in = min(max(_ADDED_BYTES // (8 * question.dim), 2), _MOST_ADDED)
     while True:
-        level = [add(level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)]
+        level = [add(level[i : i + fan_in]) for i in range(0, len(level), fan_in)]
         if len(level) == 1:
             break
     total = _cluster.compute(level[0])
@@ -189,7 +183,7 @@ def _known_lengths(name: str, array: Any) -> tuple[list[Any], list[int]]:
     blocks, lengths = list(array.to_delayed(optimize_graph=True).ravel()), list(array.chunks[0])
     if any(math.isnan(length) for length in lengths):
         blocks = _cluster.persist(blocks)
-        lengths = _each(_blocks.length, blocks, name)
+        lengths = _each(_blocks.length, blocks, name=name)
     return blocks, [int(length) for length in lengths]
 
 
@@ -226,26 +220,23 @@ def _split(target: npt.NDArray[np.float64], rows: DaskRows) -> list[Any]:
     return np.split(target, np.cumsum(rows.lengths)[:-1])
 
 
-def _each(function: Callable[..., Any], blocks: Sequence[Any], *public: Any) -> list[Any]:
+def _each(function: Callable[..., Any], blocks: Sequence[Any], **public: Any) -> list[Any]:
     """Return what `function` says of each block; a refusal is raised."""
-    answers: list[Any] = _gather(blocks, list, function, *public)
-    refusal = _blocks.first_refusal(answers)
+    say, together = _task(function, "fliphat-check", **public), _task(list, "fliphat-checks")
+    answers: list[Any] = _cluster.compute(together([say(block) for block in blocks]))
+    refusal = next((answer for answer in answers if isinstance(answer, _blocks.Refusal)), None)
     if refusal is not None:
         raise refusal.error()
     return answers
 
 
-def _gather(
-    blocks: Sequence[Any], join: Callable[..., Any], function: Callable[..., Any], *public: Any
-) -> Any:
-    """Return `join` of what `function` says of each block."""
-    say, all_of = _task(function, "fliphat-check"), _task(join, "fliphat-check-all")
-    return _cluster.compute(all_of([say(block, *public) for block in blocks]))
+def _task(function: Callable[..., Any], prefix: str, **public: Any) -> Callable[..., Any]:
+    """Return `function` for delayed arguments; its tasks have keys of their own.
 
-
-def _task(function: Callable[..., Any], prefix: str) -> Callable[..., Any]:
-    """Return `function` for delayed arguments; its tasks have keys of their own."""
+    Arguments that all its tasks share are bound to it, so that Dask does not search them for delayed values.
+    """
     from dask import delayed
 
     name, numbers = f"{prefix}-{uuid.uuid4().hex}", itertools.count()
-    return lambda *arguments: delayed(function)(*arguments, dask_key_name=f"{name}-{next(numbers)}")
+    bound = delayed(functools.partial(function, **public) if public else function, pure=False)
+    return lambda *arguments: bound(*arguments, dask_key_name=f"{name}-{next(numbers)}")

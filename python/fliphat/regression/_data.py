@@ -29,10 +29,13 @@ __all__ = [
 _CHECKED_TOGETHER = 1 << 18
 
 
-def as_rows(x: Any) -> Any:
-    """Return `x` as a matrix that kernels accept; float32 and float64 in C order or CSR are not copied."""
+def as_rows(x: Any, *, finite: bool = True) -> Any:
+    """Return `x` as a matrix that kernels accept; float32 and float64 in C order or CSR are not copied.
+
+    With ``finite=False`` values are left for the kernel to refuse, which saves a pass over them.
+    """
     if is_sparse(x):
-        return _sparse(x)
+        return _sparse(x, finite)
     array = plain_array("X", x)
     if array.dtype.kind == "c":
         raise ValueError("X must hold real numbers: Complex data not supported")
@@ -43,11 +46,12 @@ def as_rows(x: Any) -> Any:
         )
     require_some(array.shape)
     rows = np.ascontiguousarray(_floats("X", array))
-    require_finite("X", rows)
+    if finite:
+        require_finite("X", rows)
     return rows
 
 
-def _sparse(x: Any) -> Any:
+def _sparse(x: Any, finite: bool) -> Any:
     if x.ndim != 2:
         raise ValueError(f"sparse X must have two dimensions, got shape {x.shape}")
     if x.dtype.kind == "c":
@@ -62,7 +66,8 @@ def _sparse(x: Any) -> Any:
         # Kernels refuse repeated columns, which would be counted twice; what the caller holds stays as it is.
         rows = rows.copy()
         rows.sum_duplicates()
-    require_finite("X", rows.data[: rows.nnz])
+    if finite:
+        require_finite("X", rows.data[: rows.nnz])
     return rows
 
 
