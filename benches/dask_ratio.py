@@ -71,7 +71,7 @@ def main():
         spread_y = da.concatenate(
             [da.from_delayed(part, (rows,), dtype=np.float64) for part, rows in sized[1]]
         )
-        # In turns, so that whatever else the machine does meets both; the best of each is the least disturbed.
+        # In turns, so that whatever else the machine does meets both; the best is the least disturbed.
         local, spread = [], []
         for _ in range(options.repeats):
             seconds, expected = timed(model, X, y)
