@@ -401,6 +401,36 @@ def test_errors_of_whoever_made_the_array_are_passed_on():
     assert not hasattr(fitted, "coef_")
 
 
+def misaligned(array):
+    """A copy that starts one byte off, as what came over a network may."""
+    raw = np.empty(array.nbytes + 1, np.uint8)[1:].view(np.uint8)
+    moved = np.ndarray(array.shape, array.dtype, raw)
+    moved[...] = array
+    assert not moved.flags.aligned
+    return moved
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_blocks_that_start_at_any_byte(sparse):
+    X, y = rows_and_target(np.float32)
+    rows = X
+    moved = misaligned(X)
+    if sparse:
+        rows = sp.csr_array(X)
+        moved = sp.csr_array(X)
+        moved.data, moved.indices, moved.indptr = (
+            misaligned(part) for part in (rows.data, rows.indices, rows.indptr)
+        )
+    with pytest.raises((TypeError, ValueError), match="aligned"):  # the control: the kernel refuses them
+        kernels.clipped_gradient(moved, y, np.zeros(DIM), 1.0)
+    question = _blocks.Question(np.arange(3), np.ones(3), DIM, 1.0, None, "squared")
+    declared = _blocks.Declared(ROWS, DIM, X.dtype, None, None)
+    expected = _blocks.sums(_blocks.Block(rows, y), question)
+    np.testing.assert_array_equal(_blocks.sums(_blocks.Block(moved, misaligned(y)), question), expected)
+    prepared = _blocks.prepare(moved, misaligned(y), declared)
+    np.testing.assert_array_equal(_blocks.sums(prepared, question), expected)
+
+
 def test_sums_are_added_in_a_tree_that_changes_nothing(monkeypatch):
     X, y = rows_and_target()
     theta = np.linspace(-1, 1, DIM)

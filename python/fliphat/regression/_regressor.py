@@ -115,8 +115,9 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
 
     The noise is drawn in the process that calls `fit`, never in a Dask task. A fit that fails leaves the
     estimator as it was. If it fails before its first iteration is done it has spent nothing; if later, a note
-    of the exception says so. Workers, scheduler, dashboard and logs hold private data and belong to whoever
-    holds X.
+    of the exception says so. While a cluster has no workers it waits two minutes, or as long as the setting
+    ``fliphat.no-workers-timeout`` of Dask says. Workers, scheduler, dashboard and logs hold private data and
+    belong to whoever holds X.
 
     Examples
     --------
