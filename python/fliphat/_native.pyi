@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, Final, final
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "laplace_release",
     "lasso_fit",
     "niht_fit",
+    "niht_fit_sums",
     "niht_step",
     "paper_fit",
     "peel",
@@ -159,6 +161,13 @@ def niht_fit(
     threads: int | None = None,
     door: tuple[int, int] | None = None,
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]: ...
+def niht_fit_sums(
+    sums_at: Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.int64]],
+    start: NDArray[np.float64],
+    rows: int,
+    settings: FitSettings,
+    door: tuple[int, int] | None = None,
+) -> NDArray[np.float64]: ...
 def niht_step(
     theta: NDArray[np.float64],
     sums: NDArray[np.int64],

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _check
-from fliphat.regression import _data, _labels
+from fliphat.regression import _dask, _data, _labels
 from fliphat.regression._estimator import ClassifierMixin
 from fliphat.regression._linear import SparseLinear
 from fliphat.regression._release import Release, plan_release
@@ -152,8 +152,8 @@ class PrivateSparseClassifier(ClassifierMixin, SparseLinear):
         ----------
         X : array_like or SciPy sparse, shape (n_samples, n_features)
             float32 and float64 in C order, or canonical CSR, are not copied unless an intercept is fitted;
-            anything else is converted.
-        y : array_like, shape (n_samples,)
+            anything else is converted. Or a dask array; see Notes of :class:`PrivateSparseRegressor`.
+        y : array_like or dask array, shape (n_samples,)
             Two labels: integers, booleans or strings.
 
         Returns
@@ -161,10 +161,16 @@ class PrivateSparseClassifier(ClassifierMixin, SparseLinear):
         PrivateSparseClassifier
             Itself.
         """
-        rows = _data.as_rows(X)
-        labels = _data.one_dimensional(y, rows.shape[0], stacklevel=3)
-        classes = _labels.two_classes(labels, self.classes)
-        target = _labels.encode(labels, classes)
+        rows: Any
+        target: Any
+        if _dask.is_dask("X", X):
+            rows = _dask.as_rows(X)
+            target, classes = _dask.labels_and_classes(y, rows, self.classes)
+        else:
+            rows = _data.as_rows(X)
+            labels = _data.one_dimensional(y, rows.shape[0], stacklevel=3)
+            classes = _labels.two_classes(labels, self.classes)
+            target = _labels.encode(labels, classes)
         release = self._plan(*rows.shape)
         intercept = self._release(X, rows, target, release)
         self.coef_ = self.coef_.reshape(1, -1)

@@ -15,16 +15,27 @@ import numpy.typing as npt
 from fliphat.kernels._rows import is_sparse, plain_array
 from fliphat.regression._estimator import DataConversionWarning
 
-__all__ = ["as_rows", "as_target", "feature_names", "one_dimensional", "require_finite", "with_constant"]
+__all__ = [
+    "as_rows",
+    "as_target",
+    "feature_names",
+    "one_dimensional",
+    "require_finite",
+    "require_some",
+    "with_constant",
+]
 
 #: Elements looked at together when values are checked: small enough for the cache.
 _CHECKED_TOGETHER = 1 << 18
 
 
-def as_rows(x: Any) -> Any:
-    """Return `x` as a matrix that kernels accept; float32 and float64 in C order or CSR are not copied."""
+def as_rows(x: Any, *, finite: bool = True) -> Any:
+    """Return `x` as a matrix that kernels accept; float32 and float64 in C order or CSR are not copied.
+
+    With ``finite=False`` values are left for the kernel to refuse, which saves a pass over them.
+    """
     if is_sparse(x):
-        return _sparse(x)
+        return _sparse(x, finite)
     array = plain_array("X", x)
     if array.dtype.kind == "c":
         raise ValueError("X must hold real numbers: Complex data not supported")
@@ -33,18 +44,19 @@ def as_rows(x: Any) -> Any:
             f"X must have two dimensions, got shape {array.shape}. Reshape your data: X.reshape(1, -1) is "
             f"one row, X.reshape(-1, 1) one feature"
         )
-    _require_some(array.shape)
+    require_some(array.shape)
     rows = np.ascontiguousarray(_floats("X", array))
-    require_finite("X", rows)
+    if finite:
+        require_finite("X", rows)
     return rows
 
 
-def _sparse(x: Any) -> Any:
+def _sparse(x: Any, finite: bool) -> Any:
     if x.ndim != 2:
         raise ValueError(f"sparse X must have two dimensions, got shape {x.shape}")
     if x.dtype.kind == "c":
         raise ValueError("X must hold real numbers: Complex data not supported")
-    _require_some(x.shape)
+    require_some(x.shape)
     rows = x.tocsr()
     if rows.data.dtype not in (np.float32, np.float64) or not rows.data.dtype.isnative:
         if rows.data.dtype.kind not in "fiub":
@@ -54,13 +66,14 @@ def _sparse(x: Any) -> Any:
         # Kernels refuse repeated columns, which would be counted twice; what the caller holds stays as it is.
         rows = rows.copy()
         rows.sum_duplicates()
-    require_finite("X", rows.data[: rows.nnz])
+    if finite:
+        require_finite("X", rows.data[: rows.nnz])
     return rows
 
 
-def as_target(y: Any, rows: int) -> npt.NDArray[np.float64]:
+def as_target(y: Any, rows: int, *, stacklevel: int = 4) -> npt.NDArray[np.float64]:
     """Return `y` as a finite float64 vector with one value for each of `rows` rows."""
-    array = one_dimensional(y, rows, stacklevel=4)
+    array = one_dimensional(y, rows, stacklevel=stacklevel)
     if array.dtype.kind == "c":
         raise ValueError("y must hold real numbers: Complex data not supported")
     target = np.ascontiguousarray(_floats("y", array), dtype=np.float64)
@@ -123,7 +136,8 @@ def with_constant(rows: Any, value: float) -> Any:
     return type(rows)((data, indices, indptr), shape=(n, d + 1))
 
 
-def _require_some(shape: tuple[int, ...]) -> None:
+def require_some(shape: tuple[int, ...]) -> None:
+    """Refuse a matrix without rows or without columns."""
     if shape[0] == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
     if shape[1] == 0:

@@ -9,23 +9,28 @@ import numpy.typing as npt
 
 from fliphat.regression._data import require_finite
 
-__all__ = ["encode", "two_classes"]
+__all__ = ["encode", "found", "two_classes"]
 
 
 def two_classes(labels: npt.NDArray[Any], declared: Any) -> npt.NDArray[Any]:
     """Return the two classes, sorted: the declared ones, or those found in `labels`."""
     if declared is not None:
         return _sorted_pair(declared)
-    _require_discrete(labels)
-    found = np.unique(labels)
-    if len(found) == 1:
+    distinct = found(labels)
+    if len(distinct) == 1:
         raise ValueError("y must hold labels of 2 classes, got 1 class; declare both as classes=(a, b)")
-    if len(found) > 2:
+    if len(distinct) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: y must hold "
             "labels of 2 classes"
         )
-    return found
+    return distinct
+
+
+def found(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the distinct labels, sorted; numbers that are not whole are no labels."""
+    _require_discrete(labels)
+    return np.unique(labels)
 
 
 def encode(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

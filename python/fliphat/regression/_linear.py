@@ -12,7 +12,7 @@ from fliphat.kernels._rows import vector
 from fliphat.privacy.guarantee import Guarantee
 from fliphat.privacy.paper import PaperNoise
 from fliphat.privacy.scales import MAX_COUNT, NoiseScales
-from fliphat.regression import _data
+from fliphat.regression import _dask, _data
 from fliphat.regression._estimator import BaseEstimator, NotFittedError
 from fliphat.regression._release import PublicNumbers, Release
 from fliphat.regression._schedule import DEFAULT_SPARSITY, default_l1_radius
@@ -86,14 +86,17 @@ class SparseLinear(BaseEstimator):
             else _check.integer("random_state", self.random_state, 0, _LARGEST_SEED),
         )
 
-    def _release(self, X: Any, rows: Any, y: npt.NDArray[np.float64], release: Release) -> float:
+    def _release(self, X: Any, rows: Any, y: Any, release: Release) -> float:
         """Run the release, store what is public, and return the intercept."""
         features = rows.shape[1]
         scale = float(self.feature_scale)
         start = self._start(features, scale)
-        if self.fit_intercept:
-            rows = _data.with_constant(rows, scale)
-        theta = release.run(rows, y, start)
+        if isinstance(rows, _dask.DaskRows):
+            theta = _dask.run(release, rows, y, start, scale if self.fit_intercept else None)
+        else:
+            if self.fit_intercept:
+                rows = _data.with_constant(rows, scale)
+            theta = release.run(rows, y, start)
         self.coef_ = theta[:features].copy()
         self.n_iter_ = release.noise.iterations
         self.noise_ = release.noise

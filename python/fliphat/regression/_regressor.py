@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fliphat import _check
 from fliphat.privacy.guarantee import CALIBRATIONS
 from fliphat.privacy.paper import paper_context_bound
-from fliphat.regression import _data
+from fliphat.regression import _dask, _data
 from fliphat.regression._estimator import RegressorMixin
 from fliphat.regression._linear import LARGEST_SCALE, SMALLEST_SCALE, SparseLinear
 from fliphat.regression._release import PublicNumbers, Release, plan_paper_release, plan_release
@@ -105,6 +105,20 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
     Rows are protected, their number is not. X and y must be finite, and a fit that refuses them says so to
     whoever calls it: check data before, outside of what is released.
 
+    **Dask.** X may be a dask array cut along its rows (float32 or float64 NumPy blocks, or SciPy CSR blocks),
+    and y a dask array as well. Rows then stay with the workers, and the fit has the same bits as on one
+    machine, whatever the chunks and whichever workers are lost on the way. X is read once an iteration, so
+    its blocks are kept in the workers' memory; workers need the client's version of fliphat. Chunks whose
+    lengths Dask does not know are counted. A block makes 8 bytes a column each iteration: blocks of 100 MB
+    and more are best. `predict` and `score` bring a dask array to this process;
+    ``X.map_blocks(model.predict, drop_axis=1, dtype=float)`` predicts where the rows are.
+
+    The noise is drawn in the process that calls `fit`, never in a Dask task. A fit that fails leaves the
+    estimator as it was. If it fails before its first iteration is done it has spent nothing; if later, a note
+    of the exception says so. While a cluster has no workers it waits two minutes, or as long as the setting
+    ``fliphat.no-workers-timeout`` of Dask says. Workers, scheduler, dashboard and logs hold private data and
+    belong to whoever holds X.
+
     Examples
     --------
     >>> import numpy as np
@@ -173,8 +187,8 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
         ----------
         X : array_like or SciPy sparse, shape (n_samples, n_features)
             float32 and float64 in C order, or canonical CSR, are not copied unless an intercept is fitted;
-            anything else is converted.
-        y : array_like, shape (n_samples,)
+            anything else is converted. Or a dask array; see Notes of :class:`PrivateSparseRegressor`.
+        y : array_like or dask array, shape (n_samples,)
 
         Returns
         -------
@@ -186,8 +200,18 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
         PrivacyWarning
             With ``calibration="paper"``.
         """
-        rows = _data.as_rows(X)
-        target = _data.as_target(y, rows.shape[0])
+        rows: Any
+        target: Any
+        if _dask.is_dask("X", X):
+            if self.calibration == "paper":
+                raise ValueError(
+                    "calibration must be 'proven' for a dask array: only integer sums are distributed"
+                )
+            rows = _dask.as_rows(X)
+            target = _dask.as_target(y, rows)
+        else:
+            rows = _data.as_rows(X)
+            target = _data.as_target(y, rows.shape[0])
         release = self._plan(*rows.shape)
         self.intercept_ = self._release(X, rows, target, release)
         return self

@@ -2,19 +2,19 @@
 
 Data flows one way. :func:`plan_release` sees only public numbers and returns everything the fit will do, with
 its guarantee; :meth:`Release.run` reads the rows and changes none of it. A fit over rows that live elsewhere
-needs only ``_niht.fit_settings(dim, **release.settings)``: sum the clipped gradients where the rows are, and
-hand each iteration's sums to ``_native.niht_step``.
+sums the clipped gradients where the rows are, and hands each iteration's sums to :meth:`Release.run_sums`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
+from fliphat import _check, _native
 from fliphat.kernels import _niht
 from fliphat.privacy.calibration import NoiseScales, calibrate
 from fliphat.privacy.guarantee import Guarantee, state_guarantee
@@ -63,6 +63,22 @@ class Release:
         if isinstance(self.noise, PaperNoise):
             return _niht.fit_paper(X, y, start=start, door=door, **self.settings)
         return _niht.fit(X, y, start=start, door=door, **self.settings)[-1]
+
+    def run_sums(
+        self,
+        sums_at: Callable[[npt.NDArray[np.int64], npt.NDArray[np.float64]], npt.NDArray[np.int64]],
+        rows: int,
+        dim: int,
+        start: npt.NDArray[np.float64] | None,
+    ) -> npt.NDArray[np.float64]:
+        """Do what `run` does, bit for bit, over rows elsewhere; `sums_at` returns the sums at an estimate."""
+        if isinstance(self.noise, PaperNoise):
+            raise ValueError(
+                "calibration must be 'proven' for rows that live elsewhere: they come as integer sums"
+            )
+        door = None if self.seed is None else (self.seed, 0)
+        settings = _niht.fit_settings(dim, **self.settings)
+        return _native.niht_fit_sums(sums_at, np.zeros(dim) if start is None else start, rows, settings, door)
 
 
 def plan_release(

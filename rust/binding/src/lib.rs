@@ -6,6 +6,7 @@
 mod arrays;
 mod audit;
 mod door;
+mod elsewhere;
 mod errors;
 mod gradient;
 mod lasso;
@@ -31,6 +32,8 @@ mod _native {
 
     #[pymodule_export]
     use super::audit::{audit_niht, audit_paper, audit_peel, audit_permute_and_flip};
+    #[pymodule_export]
+    use super::elsewhere::niht_fit_sums;
     #[pymodule_export]
     use super::gradient::{clipped_sums_csr, clipped_sums_dense};
     #[pymodule_export]

@@ -3,7 +3,7 @@
 //! `door_seed` and `noiseless` are the test door: with either, nothing is private. `fliphat.kernels.niht` never
 //! passes them.
 
-use fliphat_core::error::{Error, Result};
+use fliphat_core::error::Result;
 use fliphat_core::gradient::{CsrRows, DenseRows, Plan, Rewards, RowBlocks, Theta};
 use fliphat_core::niht::{Settings, Step, Threshold, niht};
 use fliphat_core::paper::{FloatRows, PaperSettings, paper_niht};
@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::{Indices, Matrix, Values, with_csr, with_dense};
 use crate::door::with_noise;
+use crate::elsewhere::require_sums_of_rows;
 use crate::errors::Raised;
 use crate::gradient::loss_named;
 use crate::noise::peeler;
@@ -154,12 +155,7 @@ pub(crate) fn niht_step<'py>(
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (theta, sums, settings) = (theta.as_slice()?, sums.as_slice()?, &settings.settings);
     let step = || -> Result<Theta> {
-        let most = rows as u128 * fliphat_core::real::LIMIT as u128;
-        if sums.iter().any(|sum| u128::from(sum.unsigned_abs()) > most) {
-            return Err(Error::invalid(
-                "sums must be sums of rows: none may pass 2**15 times the number of rows",
-            ));
-        }
+        require_sums_of_rows(sums, rows)?;
         let mut step = Step::new(settings, rows, sums.len())?;
         let theta = fliphat_core::niht::inside_ball(Theta::from_dense(theta)?, settings.l1_radius)?;
         with_noise!(door, |noise| step.take(&theta, sums.to_vec(), noise))
