@@ -20,7 +20,7 @@ def world(seed=0, **options):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_fit_sees_the_rows_and_rewards_that_were_played(monkeypatch, dtype):
     fits = Fits(monkeypatch)
-    policy, environment = make(first_episode=32, dtype=dtype), world()
+    policy, environment = make(first_episode=32, growth=2, dtype=dtype), world()
     played = play(policy, environment, 32 + 64 + 10)
     assert [call[0] for call in fits.calls] == [0, 1]
     environment.reset()
