@@ -39,6 +39,7 @@ _HEADER = struct.Struct("<8sII8s32sQ")
 _STATE_AT: Final = 16
 _UNSEALED, _SEALED, _CONSUMED = b"unsealed", b"sealed..", b"consumed"
 _CHUNK: Final = 1 << 20
+_MAPPED: Final = ("rows", "columns", "values")
 
 _Loaded = TypeVar("_Loaded")
 
@@ -142,8 +143,15 @@ def _read(descriptor: int, path: Path) -> tuple[dict[str, Any], dict[str, npt.ND
         listing = json.loads(file.read(text))
         arrays = {}
         for name, dtype, shape in listing["arrays"]:
+            count = int(np.prod(shape, dtype=np.int64))
+            if name in _MAPPED and count:
+                # Copied once, to where the policy keeps rows; its memory may not have room for a second copy.
+                place = file.tell()
+                arrays[name] = np.memmap(file, dtype, "r", place, tuple(shape))
+                file.seek(place + arrays[name].nbytes)
+                continue
             array = np.empty(shape, dtype)
-            if array.size:
+            if count:
                 file.readinto(array.data.cast("B"))
             arrays[name] = array
         return listing["record"], arrays
