@@ -34,12 +34,11 @@ def checked_memory_limit(value: object) -> int | None:
     found = _TEXT.fullmatch(value)
     if found is None:
         raise ValueError(
-            f"memory_limit must be bytes, None, or a number with one of the units B, KB, MB, GB, TB, KiB, MiB, "
-            f"GiB, TiB, got {value!r}"
+            f"memory_limit must be bytes, None, or a number with one of the units B, KB, MB, GB, TB, KiB, "
+            f"MiB, GiB, TiB, got {value!r}"
         )
     number, unit = found.groups()
     prefix = unit[:-1].lower()
     base = 1024 if prefix.endswith("i") else 1000
-    return _check.integer(
-        "memory_limit", round(float(number) * base ** _POWERS[prefix.rstrip("i")]), 0, _MOST
-    )
+    size = round(float(number) * base ** _POWERS[prefix.rstrip("i")])
+    return _check.integer("memory_limit", size, 0, _MOST)

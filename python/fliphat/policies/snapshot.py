@@ -141,7 +141,7 @@ def _read(descriptor: int, path: Path) -> tuple[dict[str, Any], dict[str, npt.ND
         file.seek(_HEADER.size)
         (text,) = struct.unpack("<Q", file.read(8))
         listing = json.loads(file.read(text))
-        arrays = {}
+        arrays: dict[str, npt.NDArray[Any]] = {}
         for name, dtype, shape in listing["arrays"]:
             count = int(np.prod(shape, dtype=np.int64))
             if name in _MAPPED and count:

@@ -64,7 +64,7 @@ class SpillFile:
         return np.memmap(self._file, self.dtype, "r", shape=shape)
 
     def clear(self, count: int) -> None:
-        """Give all contents back to the system; the first `count` numbers read as zeros, and take no space."""
+        """Give all contents back to the system; the first `count` numbers read as zeros and take no room."""
         self._file.truncate(0)
         self._file.truncate(count * self.dtype.itemsize)
 
