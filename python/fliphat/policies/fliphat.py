@@ -201,7 +201,12 @@ class FLIPHAT:
         engine = Engine(Planner(settings), memory_limit=limit)
         self._begin(engine, stacklevel=4)
         if store is not None:
-            restore(engine, Store(store, settings, durability, engine.secret))
+            opened = Store(store, settings, durability, engine.secret)
+            try:
+                restore(engine, opened)
+            except BaseException:
+                opened.close()  # whoever caught the error may put things right and open it again
+                raise
 
     def _begin(self, engine: Engine, stacklevel: int) -> None:
         settings = engine.settings

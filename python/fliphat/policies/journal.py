@@ -93,6 +93,18 @@ class Journal:
             raise StoreError(f"{stem}.events is not a file of this version, or is damaged")
         return next(name for name, code in _LAYOUTS.items() if code == layout)
 
+    @staticmethod
+    def refuse_missing(directory: Path, stem: str, layout: str) -> None:
+        """Raise if a row file is gone that some call wrote to: an empty one in its place would hide that."""
+        events, *rows = _paths(directory, stem, layout)
+        if events.stat().st_size > _HEADER.size:
+            for path in rows:
+                if not path.exists():
+                    raise StoreError(
+                        f"{_lost(path)} is missing: put it back, or remove all of {stem}.* to go on without "
+                        f"that episode's rounds"
+                    )
+
     def add_rounds(self, count: int, records: bytes, rows: Sequence[npt.NDArray[Any]]) -> None:
         """Append played rounds: `records` of :data:`ROUND`, and the chosen rows' arrays in file order."""
         checksum, size = 0, 0

@@ -72,6 +72,10 @@ class SpillFile:
         """Let the file vanish."""
         self._file.close()
 
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
     def _check_size(self, count: int) -> None:
         # A mapping past the end of a file stops the process, so a short file is found out before.
         if os.fstat(self._file.fileno()).st_size < count * self.dtype.itemsize:
