@@ -23,7 +23,7 @@ from fliphat.policies.episode import UNUSED, UNUSED_CAME, Episode
 from fliphat.policies.facts import EpisodeFacts, SparseEstimate
 from fliphat.policies.identity import SECRET_BYTES, digest
 from fliphat.policies.plan import Planner
-from fliphat.policies.rows import DenseRows, RowStore, SparseRows
+from fliphat.policies.rows import DenseRows, RowStore, SparseRows, SpilledRows, make_rows
 from fliphat.policies.store import Store
 
 __all__ = ["INCARNATION", "Engine"]
@@ -38,8 +38,11 @@ _ONE_KEPT, _ONE_UNUSED = np.ones(1, np.uint8), np.zeros(1, np.uint8)
 class Engine:
     """Everything a policy knows; see the module for the order in which it changes."""
 
-    def __init__(self, planner: Planner, store: Store | None = None) -> None:
+    def __init__(
+        self, planner: Planner, store: Store | None = None, *, memory_limit: int | None = None
+    ) -> None:
         self.planner = planner
+        self.memory_limit = memory_limit
         self.settings = planner.settings
         self.store = store
         self.secret = os.urandom(SECRET_BYTES)
@@ -83,7 +86,8 @@ class Engine:
             arm = self.native.choose_one(checked, word, keep, rows.array, at)
         else:
             flags = _ONE_KEPT if keep else _ONE_UNUSED
-            arm = int(rows.take(self.native, checked, arms, np.array([word], np.uint64), flags, at)[0])
+            words = np.array([word], np.uint64)
+            arm = int(self._take(rows, checked, arms, words, flags, at)[0])
         valid = arm >= 0
         identity = self.incarnation * INCARNATION + episode.first_round + at
         decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index)
@@ -112,7 +116,7 @@ class Engine:
         episode = self._ready()
         rows, at = self._rows(checked), episode.filled
         words = self.rng.bit_generator.random_raw(count)
-        chosen = rows.take(self.native, checked, arms, words, keep, at)
+        chosen = self._take(rows, checked, arms, words, keep, at)
         valid = chosen >= 0
         played = np.where(valid, chosen, -1 - chosen)
         first = self.incarnation * INCARNATION + episode.first_round + at
@@ -135,9 +139,29 @@ class Engine:
             if self.store is not None:
                 episode.rows = self.store.rows(layout)
             else:
-                make = SparseRows if layout == "csr" else DenseRows
-                episode.rows = make(episode.length, self.settings.dim, self.settings.dtype)
+                episode.rows = self.new_rows(layout)
         return episode.rows
+
+    def new_rows(self, layout: str) -> DenseRows | SpilledRows | SparseRows:
+        """Return an empty place for the open episode's rows, outside any store."""
+        settings = self.settings
+        return make_rows(layout, self.episode.length, settings.dim, settings.dtype, self.memory_limit)
+
+    def _take(
+        self,
+        rows: RowStore,
+        contexts: Contexts,
+        arms: int,
+        words: npt.NDArray[np.uint64],
+        keep: npt.NDArray[np.uint8] | None,
+        at: int,
+    ) -> npt.NDArray[np.int64]:
+        """Play rounds and stage their rows; if there is no room for them, not even the dice have moved."""
+        try:
+            return rows.take(self.native, contexts, arms, words, keep, at)
+        except OSError:
+            self.rng.bit_generator.advance(-len(words))  # type: ignore[attr-defined]
+            raise
 
     def _who(self, user: Any) -> bytes | None:
         self._same_use_of_users(user is not None, "user")
@@ -242,13 +266,14 @@ class Engine:
     def _release(self) -> None:
         episode = self.episode
         plan = self.planner.plan(episode.index)
+        assert episode.rows is not None
+        rows = episode.rows.matrix()  # before the claim: rows that can't be read leave the episode open
         if self.store is not None:
             self.store.claim(episode)
         episode.claimed = True
-        assert episode.rows is not None
         numbers, present = episode.rewards()
         # If anything fails from here on, nothing has been seen, and the next call fits again.
-        estimate = fitting.fit(self.settings, plan, episode.rows.matrix(), numbers, present, self.estimate)
+        estimate = fitting.fit(self.settings, plan, rows, numbers, present, self.estimate)
         facts = self.planner.facts(plan, episode.first_round, estimate)
         following = Episode(
             episode.index + 1,

@@ -29,6 +29,7 @@ from fliphat.policies.base import Decision, Decisions
 from fliphat.policies.engine import Engine
 from fliphat.policies.errors import CopyError
 from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.policies.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.plan import Planner
 from fliphat.policies.recovery import restore
 from fliphat.policies.settings import Schedule, Settings
@@ -113,6 +114,12 @@ class FLIPHAT:
     durability : {"full", "batch"}
         With a store: "full" syncs every call to disk; "batch" groups syncs, and a failing machine (not a
         failing process) may lose the last tenth of a second. `flush` syncs at once.
+    memory_limit : int or str, optional
+        Bytes (or "3GB", "512MiB") that the open episode's rows may take in memory; 4 GB by default, None for
+        no limit. Larger episodes keep their rows in a temporary file without a name, in the directory that
+        the environment variable TMPDIR names: **private rows on disk**. The result has the same bits. The
+        limit is not part of what is kept: another opening may give another. With a store rows are in its
+        files whatever the limit. See ``docs/scale.md``.
 
     Notes
     -----
@@ -160,6 +167,7 @@ class FLIPHAT:
         seed: int | None = None,
         store: str | os.PathLike[str] | None = None,
         durability: Literal["full", "batch"] = "full",
+        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
     ) -> None:
         settings = Settings.checked(
             dim=dim,
@@ -186,13 +194,19 @@ class FLIPHAT:
             seed=seed,
         )
         _check.choice("durability", durability, DURABILITIES)
+        limit = checked_memory_limit(memory_limit)
         if settings.episodes == "planned":
             # Written down with the other arguments: a later version's default must not move this policy's.
             settings = dataclasses.replace(settings, first_episode=Planner(settings).length(0))
-        engine = Engine(Planner(settings))
+        engine = Engine(Planner(settings), memory_limit=limit)
         self._begin(engine, stacklevel=4)
         if store is not None:
-            restore(engine, Store(store, settings, durability, engine.secret))
+            opened = Store(store, settings, durability, engine.secret)
+            try:
+                restore(engine, opened)
+            except BaseException:
+                opened.close()  # whoever caught the error may put things right and open it again
+                raise
 
     def _begin(self, engine: Engine, stacklevel: int) -> None:
         settings = engine.settings
@@ -402,6 +416,7 @@ class FLIPHAT:
         *,
         iterations: Schedule | None = None,
         step_size: Schedule | None = None,
+        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
     ) -> Self:
         """Go on with a saved policy, and remove its file: a policy has one live copy.
 
@@ -410,6 +425,8 @@ class FLIPHAT:
         path : path
         iterations, step_size : function, optional
             Only if the policy was made with functions, which a file can't hold.
+        memory_limit : int or str, optional
+            As in the constructor; the file does not remember it.
 
         Raises
         ------
@@ -417,10 +434,11 @@ class FLIPHAT:
             If the file is damaged, truncated, from a newer version or was loaded before.
         """
         functions = {"iterations": iterations, "step_size": step_size}
+        limit = checked_memory_limit(memory_limit)
         policy = cls.__new__(cls)
 
         def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
-            policy._begin(handover.from_arrays(record, arrays, functions), stacklevel=6)
+            policy._begin(handover.from_arrays(record, arrays, functions, limit), stacklevel=6)
 
         snapshot.consume(Path(path), build)
         return policy
