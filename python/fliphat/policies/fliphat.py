@@ -309,7 +309,11 @@ class FLIPHAT:
             return self._engine.update(decision, reward)
 
     def update_batch(self, decisions: Any, rewards: npt.ArrayLike) -> int:
-        """Hand in several rewards, all of them or (on an error) none.
+        """Hand in several rewards, each whatever the others are.
+
+        A reward that is not a finite number (or not 0 or 1 for the logistic loss), or that is not the first
+        of its decision, is left out without an error: one person's reward must not decide whether another's
+        counts.
 
         Parameters
         ----------
@@ -319,7 +323,7 @@ class FLIPHAT:
         Returns
         -------
         int
-            How many came in time.
+            How many were taken: in time, usable and the first of their decision.
         """
         with self._playing() as engine:
             return engine.update_batch(decisions, rewards)
@@ -399,15 +403,15 @@ class FLIPHAT:
             snapshot.write(target, *handover.to_arrays(engine))
             if engine.store is not None:
                 engine.store.hand_over(target)
+            # Let go first: if sealing is cut off, the policy may be lost, but never lives twice.
+            store = self._detach(_SAVED)
+            try:
                 snapshot.seal(target)
-                engine.store.discard_rows()
-            else:
-                try:
-                    snapshot.seal(target)
-                except BaseException:
-                    snapshot.discard(target)  # if even this fails, both might live: it raises
-                    raise
-            self._let_go(_SAVED)
+                if store is not None:
+                    store.discard_rows()
+            finally:
+                if store is not None:
+                    store.close()
 
     @classmethod
     def load(
@@ -487,8 +491,14 @@ class FLIPHAT:
 
     def _let_go(self, reason: str) -> None:
         """Keep what is public, drop everything else."""
+        store = self._detach(reason)
+        if store is not None:
+            store.close()
+
+    def _detach(self, reason: str) -> Store | None:
+        """Keep what is public and lose the engine, so that nothing can be played; its store is still open."""
         assert self._engine is not None
         self._guarantee, self._public, self._reason = self.guarantee, self._look(), reason
-        if self._engine.store is not None:
-            self._engine.store.close()
+        store = self._engine.store
         self._engine = None
+        return store

@@ -196,8 +196,13 @@ class SparseRows:
         self._columns = Growing(np.int32)
         self._values = Growing(dtype)
         self._room = 0
-        self.stored = 0
-        self._staged = 0
+        # (rows, values before the last of them were added, values): what counts, and what is staged to.
+        self._counted = self._staged = (0, 0, 0)
+
+    @property
+    def stored(self) -> int:
+        """Values of the rows that count."""
+        return self._counted[2]
 
     @property
     def columns(self) -> npt.NDArray[np.int32]:
@@ -236,17 +241,20 @@ class SparseRows:
         values: npt.NDArray[Any],
     ) -> None:
         """Copy rows behind those that count."""
-        end = self.stored + len(values)
+        rows, before, stored = self._counted
+        # Rows that were made to count and then not played, because of an interrupt, are written over.
+        start = before if at < rows else stored
+        end = start + len(values)
         if end > self._room:
             self._make_room(end)
         self.lengths[at : at + len(lengths)] = lengths
-        self._columns.put(self.stored, columns)
-        self._values.put(self.stored, values)
-        self._staged = end
+        self._columns.put(start, columns)
+        self._values.put(start, values)
+        self._staged = (at + len(lengths), start, end)
 
     def advance(self, at: int, count: int) -> None:
         """See :class:`RowStore`."""
-        self.stored = self._staged
+        self._counted = self._staged
         if at + count == len(self.lengths):
             self._resize(self.stored)
 
@@ -255,7 +263,8 @@ class SparseRows:
         self._columns.clear()
         self._values.clear()
         self.lengths[:filled] = 0
-        self.stored = self._room = 0
+        self._room = 0
+        self._counted = self._staged = (filled, 0, 0)
 
     def matrix(self) -> Any:
         """See :class:`RowStore`."""

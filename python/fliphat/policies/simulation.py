@@ -128,7 +128,7 @@ def _lazy(engine: Engine, environment: World, most: int, to_the_end: bool) -> An
     estimate = (engine.estimate.indices, engine.estimate.values)
     if to_the_end and count == most:
         outcome = environment.play(count, estimate, rows=False)
-        rewards.checked_rewards(outcome.rewards, count, engine.settings.loss)
+        _require_usable(outcome.rewards, engine.settings.loss)
         episode.played(count, episode.first_round + at)
         return outcome
     if episode.rows is None:
@@ -155,9 +155,14 @@ def _lazy(engine: Engine, environment: World, most: int, to_the_end: bool) -> An
         outcome = environment.play(count, estimate, out=place if direct else None)
         if not direct:
             place[:] = outcome.rows
-    rewards.checked_rewards(outcome.rewards, count, engine.settings.loss)
+    _require_usable(outcome.rewards, engine.settings.loss)
     episode.codes[at : at + count] = np.clip(outcome.rewards, -episode.largest, episode.largest)
     engine.with_users = False
     rows.advance(at, count)
     episode.played(count, episode.first_round + at)
     return outcome
+
+
+def _require_usable(given: Any, loss: str) -> None:
+    if not rewards.usable_rewards(given, len(given), loss)[1].all():
+        raise ValueError("environment must give finite rewards, and 0 or 1 for loss='logistic'")
