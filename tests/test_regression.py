@@ -194,3 +194,10 @@ def test_estimators_are_found_lazily_and_listed():
     assert {"PrivateSparseRegressor", "PrivateSparseClassifier"} <= set(dir(fliphat))
     with pytest.raises(AttributeError, match="no attribute 'PrivateDenseRegressor'"):
         fliphat.PrivateDenseRegressor  # noqa: B018
+
+
+def test_one_row_of_a_list_does_not_decide_how_others_are_stored():
+    narrow = [[np.float32(0.1), np.float32(0.2)], [np.float32(0.3), np.float32(0.4)]]
+    mixed = [narrow[0], [0.3, 0.4]]
+    assert as_rows(narrow).dtype == as_rows(mixed).dtype == np.float64
+    assert as_rows(np.array(narrow)).dtype == np.float32
