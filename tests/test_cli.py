@@ -8,13 +8,6 @@ import pytest
 from fliphat import _speed, cli
 
 
-def test_demo_runs_and_its_claims_hold(capsys):
-    assert cli.main(["demo"]) == 0
-    shown = capsys.readouterr().out
-    assert "same bits:     True" in shown
-    assert "moves it:  65,536 steps" in shown or "moves it:  32" in shown
-
-
 def test_bench_prints_a_ratio_for_every_race(capsys, monkeypatch):
     few = [lambda: _speed._projection(400), lambda: _speed._dense_gradient("f4", 64, 40)]
     monkeypatch.setattr("fliphat._bench.races", lambda: iter(few))
