@@ -132,6 +132,7 @@ def _add_reproduce(commands: Any) -> None:
     reproduce.add_argument(
         "--out", default="fliphat-results", metavar="DIR", help="where files go (%(default)s)"
     )
+    reproduce.add_argument("--report", action="store_true", help="all in one file, DIR/report.html")
     reproduce.add_argument("--resume", action="store_true", help="keep the runs that DIR already has")
     reproduce.add_argument("--json", action="store_true", help="print results for a program to read")
     reproduce.set_defaults(run=_reproduce)
@@ -210,6 +211,7 @@ def _reproduce(chosen: argparse.Namespace) -> int:
         dask=chosen.dask,
         resume=chosen.resume,
         as_json=chosen.json,
+        report=chosen.report,
     )
 
 
