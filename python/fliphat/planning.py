@@ -101,13 +101,21 @@ def plan(
 
     Parameters
     ----------
-    dim, sparsity, epsilon, delta, context_scale, reward_scale, rounds_per_user, loss
+    dim, sparsity : int
+        As for `fliphat.FLIPHAT`.
+    epsilon, delta : float
         As for `fliphat.FLIPHAT`.
     rounds : int
         Rounds expected.
     coefficient : float
         The size of a coefficient that would be worth knowing: a change of one unit in its context coordinate
         moves the mean reward (with the logistic loss, its log odds) by this much.
+    context_scale, reward_scale : float
+        Root mean square of one context coordinate, and the size of a typical reward.
+    rounds_per_user : int
+        Rounds of one user that are protected together.
+    loss : {"squared", "logistic"}
+        "logistic" for clicks.
 
     Returns
     -------
