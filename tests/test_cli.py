@@ -104,6 +104,7 @@ def test_nothing_is_coloured_where_there_is_no_terminal(no_color):
         assert "\033" not in shown.stdout + shown.stderr and shown.stdout + shown.stderr
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 def test_a_reader_that_leaves_early_is_no_error():
     command = os.path.join(os.path.dirname(sys.executable), "fliphat")
     plan = "plan --dim 50 --sparsity 5 --epsilon 1 --delta 0.01 --json --rounds 100000000"

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -64,6 +63,7 @@ def test_without_extras_it_says_what_is_missing(tmp_path, capsys, monkeypatch, o
 
 def on_a_terminal(tmp_path, **environment):
     """Run the demo with a terminal for its output, and return what the terminal was sent."""
+    pty = pytest.importorskip("pty", reason="needs pseudo-terminals")
     ours, theirs = pty.openpty()
     code = "import sys; from fliphat.cli import main; sys.exit(main(sys.argv[1:]))"
     running = subprocess.Popen(
