@@ -109,11 +109,11 @@ def draw(made: Plan, out: Path) -> None:
             if not steps:
                 continue
             x, y = [at for at, _ in steps], [height for _, height in steps]
-            axes.step([*x, rounds], [*y, y[-1]], where="post", color=colour)
+            axes.plot(x, y, ".-", color=colour)
             ends.append((y[-1], rf"$\varepsilon$ = {level:g}", colour))
             first = min(first, x[0])
             if other.learning_starts is not None:
-                axes.plot(other.learning_starts, size, "o", color=colour, markersize=6, zorder=4)
+                axes.plot(other.learning_starts, min(size, y[0]), "o", color=colour, markersize=7, zorder=4)
         axes.axhline(size, color=ORANGE, linestyle="--", linewidth=1.2)
         ends.append((size, f"wanted: {size:g}", ORANGE))
         axes.set_xscale("log")
