@@ -1,18 +1,12 @@
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 from fliphat import _speed, cli
-
-
-def test_demo_runs_and_its_claims_hold(capsys):
-    assert cli.main(["demo"]) == 0
-    shown = capsys.readouterr().out
-    assert "same bits:     True" in shown
-    assert "moves it:  65,536 steps" in shown or "moves it:  32" in shown
 
 
 def test_bench_prints_a_ratio_for_every_race(capsys, monkeypatch):
@@ -30,7 +24,9 @@ def test_bad_arguments_are_one_line_and_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(arguments)
     assert stopped.value.code == 2
-    assert "error:" in capsys.readouterr().err.splitlines()[-1]
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    assert "error:" in captured.err and "--help)" in captured.err
 
 
 def test_the_installed_command_works_without_a_terminal():
@@ -38,3 +34,79 @@ def test_the_installed_command_works_without_a_terminal():
     shown = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith("fliphat ")
     assert "\033" not in shown.stdout
+
+
+@pytest.mark.parametrize("command", ["demo", "plan", "reproduce", "audit", "bench"])
+def test_help_has_examples_that_parse(command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([command, "--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    examples = [line.strip() for line in shown.split("examples:\n")[1].splitlines()]
+    assert len(examples) >= 2
+    for example in examples:
+        program, *arguments = example.split("#")[0].split(">")[0].split()
+        assert program == "fliphat" and arguments[0] == command
+        assert callable(cli._parser().parse_args(arguments).run)
+    assert "--json" in shown and "\033" not in shown
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    shown = capsys.readouterr().out
+    commands = re.findall(r"^ {4}(\w+)\b", shown.split("examples:")[0], re.M)
+    assert commands == ["demo", "plan", "reproduce", "audit", "bench"]
+
+
+def interrupt_after(calls, result):
+    """Stand in for a slow step: Ctrl-C comes in the middle of the last one."""
+    done = []
+
+    def step(*arguments, **options):
+        if len(done) == calls:
+            raise KeyboardInterrupt
+        done.append(arguments)
+        return result(*arguments, **options)
+
+    return step
+
+
+def test_ctrl_c_keeps_finished_races(capsys, monkeypatch):
+    few = [lambda: _speed._projection(400), lambda: _speed._dense_gradient("f4", 64, 40)]
+    monkeypatch.setattr("fliphat._bench.races", lambda: iter(few))
+    monkeypatch.setattr("fliphat._bench.best_times", interrupt_after(1, _speed.best_times))
+    assert cli.main(["bench", "--repeats", "1", "--json"]) == 130
+    captured = capsys.readouterr()
+    assert len(json.loads(captured.out)["races"]) == 1
+    assert "stopped after 1 of 2 races" in captured.err and "Traceback" not in captured.err
+
+
+def test_ctrl_c_keeps_finished_audits_and_says_how_to_go_on(capsys, monkeypatch):
+    from fliphat import _audit_command
+
+    monkeypatch.setattr(_audit_command, "audit_case", interrupt_after(2, _audit_command.audit_case))
+    assert cli.main(["audit", "--runs", "2000", "--json"]) == 130
+    captured = capsys.readouterr()
+    record = json.loads(captured.out)
+    assert len(record["findings"]) == 2 and not record["complete"] and not record["sound"]
+    third = _audit_command.all_cases()[2].name
+    assert f"stopped after 2 of {len(_audit_command.all_cases())} cases: --case {third!r}" in captured.err
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+def test_nothing_is_coloured_where_there_is_no_terminal(no_color):
+    environment = {**os.environ, **({"NO_COLOR": "1"} if no_color else {})}
+    command = os.path.join(os.path.dirname(sys.executable), "fliphat")
+    plan = ["plan", "--dim", "50", "--sparsity", "5", "--epsilon", "1", "--delta", "0.01"]
+    for arguments in (plan, ["plan"], ["audit", "--runs", "1000", "--case", "niht"]):
+        shown = subprocess.run([command, *arguments], capture_output=True, text=True, env=environment)
+        assert "\033" not in shown.stdout + shown.stderr and shown.stdout + shown.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+def test_a_reader_that_leaves_early_is_no_error():
+    command = os.path.join(os.path.dirname(sys.executable), "fliphat")
+    plan = "plan --dim 50 --sparsity 5 --epsilon 1 --delta 0.01 --json --rounds 100000000"
+    piped = subprocess.run(f"{command} {plan} | head -c 10", shell=True, capture_output=True, text=True)
+    assert piped.stdout == '{\n  "setti' and piped.stderr == ""

@@ -2,6 +2,7 @@
 
 `fliphat.FLIPHAT` is the policy. `fliphat.PrivateSparseRegressor` and `fliphat.PrivateSparseClassifier` fit
 sparse models with proven privacy.
+`fliphat.plan` says beforehand what a policy will be able to learn, and when.
 `fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy twins.
 """
 
@@ -13,6 +14,7 @@ from fliphat._native import VERSION as __version__
 from fliphat.policies import FLIPHAT
 
 if TYPE_CHECKING:
+    from fliphat.planning import plan
     from fliphat.regression import PrivateSparseClassifier, PrivateSparseRegressor
 
 __all__ = [
@@ -21,13 +23,15 @@ __all__ = [
     "PrivateSparseRegressor",
     "__version__",
     "kernels",
+    "plan",
     "reference",
 ]
 
-# Imported when first asked for: the estimators import scikit-learn where it is installed.
+# Imported when first asked for: the estimators import scikit-learn where it is installed, plans SciPy.
 _LAZY = {
     "PrivateSparseClassifier": "fliphat.regression",
     "PrivateSparseRegressor": "fliphat.regression",
+    "plan": "fliphat.planning",
 }
 
 

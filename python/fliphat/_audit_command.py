@@ -28,18 +28,34 @@ def run(runs: int, *, only: str | None, seed: int | None, as_json: bool) -> int:
     findings = []
     if not as_json:
         _print_header(cases)
-    for number, case in enumerate(cases, 1):
-        with Progress(f"[{number}/{len(cases)}] {case.name}", runs) as progress:
-            finding = audit_case(case, runs, seed=seed, progress=progress.advance)
-        findings.append(finding)
-        if not as_json:
-            _print_row(cases, finding)
-    sound = all(finding.as_it_should_be for finding in findings)
-    if as_json:
-        record = {"confidence": CONFIDENCE, "sound": sound, "findings": [f.to_dict() for f in findings]}
-        print(json.dumps(record, indent=2))
-    else:
-        _print_summary(findings)
+    complete = False
+    try:
+        for number, case in enumerate(cases, 1):
+            with Progress(f"[{number}/{len(cases)}] {case.name}", runs) as progress:
+                finding = audit_case(case, runs, seed=seed, progress=progress.advance)
+            findings.append(finding)
+            if not as_json:
+                _print_row(cases, finding)
+        complete = True
+    finally:  # after Ctrl-C, what was found so far still counts
+        sound = all(finding.as_it_should_be for finding in findings)
+        if as_json:
+            record = {
+                "confidence": CONFIDENCE,
+                "complete": complete,
+                "sound": sound and complete,
+                "findings": [f.to_dict() for f in findings],
+            }
+            print(json.dumps(record, indent=2))
+        else:
+            _print_summary(findings)
+        if not complete:
+            left = cases[len(findings)].name
+            print(
+                f"\nstopped after {len(findings)} of {len(cases)} cases: "
+                f"--case {left!r} runs the next one, and so on",
+                file=sys.stderr,
+            )
     return 0 if sound else 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 
 import numpy as np
 
@@ -17,17 +18,27 @@ _HEADER = ("kernel", "size", "time", "x plain", "x plain, 2 thr", "x best NumPy"
 
 def run(repeats: int, *, as_json: bool) -> int:
     """Run every race and print what came out."""
-    results = []
+    results: list[tuple[Race, dict[str, float]]] = []
     all_races = list(races())
-    with Progress("racing", len(all_races)) as progress:
-        for make in all_races:
-            race = make()
-            results.append((race, best_times(race, repeats)))
-            progress.advance(1)
+    try:
+        with Progress("racing", len(all_races)) as progress:
+            for make in all_races:
+                race = make()
+                results.append((race, best_times(race, repeats)))
+                progress.advance(1)
+    except KeyboardInterrupt:
+        print(f"\nstopped after {len(results)} of {len(all_races)} races, which follow", file=sys.stderr)
+        _print(results, repeats, as_json=as_json)
+        raise
+    _print(results, repeats, as_json=as_json)
+    return 0
+
+
+def _print(results: list[tuple[Race, dict[str, float]]], repeats: int, *, as_json: bool) -> None:
     if as_json:
         rows = [{"kernel": race.name, "size": race.size, "seconds": times} for race, times in results]
         print(json.dumps({"machine": _machine(), "races": rows}, indent=2))
-        return 0
+        return
     table = [_HEADER, *(_row(race, times) for race, times in results)]
     widths = [max(len(row[i]) for row in table) for i in range(len(_HEADER))]
     table.insert(1, tuple("-" * width for width in widths))
@@ -35,7 +46,6 @@ def run(repeats: int, *, as_json: bool) -> int:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print("| " + " | ".join(cells) + " |")
     print(f"\n{_machine()}; best of {repeats}, one thread unless said otherwise")
-    return 0
 
 
 def _row(race: Race, times: dict[str, float]) -> tuple[str, ...]:

@@ -37,6 +37,10 @@ class Progress:
             line = f"{self._task} [{bar:<{_WIDTH}}] {share:4.0%}, {_clock(left)} left"
             print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
 
+    def hide(self) -> None:
+        """Show nothing: something else on the screen tells how far the task is."""
+        self._visible = False
+
     def __enter__(self) -> Progress:
         return self
 

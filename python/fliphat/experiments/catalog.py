@@ -18,7 +18,7 @@ from fliphat.experiments import makers
 from fliphat.experiments.cells import Cell, Labels
 from fliphat.experiments.recipe import Recipe
 
-__all__ = ["NAMES", "NO_PRIVACY", "Experiment", "experiment"]
+__all__ = ["NAMES", "NO_PRIVACY", "Experiment", "experiment", "first_look"]
 
 _DELTA: Final = 0.01
 _REWARD_SCALE: Final = 1.5
@@ -68,6 +68,16 @@ def experiment(name: str, *, quick: bool = False) -> Experiment:
     """
     _check.choice("experiment", name, NAMES)
     return _BUILDERS[name](quick)
+
+
+def first_look(repeats: int) -> Experiment:
+    """Return what ``fliphat demo`` runs: regret against time, with the price of privacy beside it."""
+    published = _regret_vs_time(quick=True)
+    private = [cell for cell in published.cells if dict(cell.labels)["policy"] == "FLIPHAT"]
+    like = private[0]
+    random = Cell(_labels("random"), Recipe.of(makers.random), like.world, like.rounds, like.checkpoints)
+    open_ = Cell(_labels(NO_PRIVACY), _no_privacy(), like.world, like.rounds, like.checkpoints)
+    return Experiment(published.name, (random, *private, open_), repeats, published.axis)
 
 
 def _private(epsilon: float, *, sparsity: int = 10, **options: Any) -> Recipe:

@@ -21,7 +21,7 @@ from fliphat.experiments.style import (
 from fliphat.experiments.summary import Summary
 from fliphat.experiments.table import at_the_end, published_for
 
-__all__ = ["draw"]
+__all__ = ["draw", "draw_to"]
 
 _AXIS_NAMES = {"dim": "dimension $d$", "sparsity": "sparsity $s$ given to the policy", "arms": "arms $K$"}
 # Ticks whose numbers would touch on a logarithmic axis.
@@ -36,12 +36,20 @@ _VARIANTS = {
     "exponential mechanism": ("#56B4E9", "exponential mechanism, proven"),
     "planned episodes": ("#0072B2", "planned episodes, proven (default)"),
 }
-_BASELINES = {"random": "playing at random", "Lasso": "Lasso, no privacy"}
+_BASELINES = {"random": "playing at random", "Lasso": "Lasso, no privacy", NO_PRIVACY: "no privacy"}
+_BASELINE_COLOURS = {"random": GREY, "Lasso": ORANGE, NO_PRIVACY: "black"}
 _MARGINS = {"0": ("#0072B2", "o"), "1": ("#009E73", "s"), "infinity": ("#D55E00", "^")}
 
 
 def draw(experiment: Experiment, summaries: Sequence[Summary], stem: Path) -> list[Path]:
     """Draw an experiment's figure; the files written, ``stem`` with the endings of their formats."""
+    paths = [stem.with_name(stem.name + ending) for ending in (".png", ".svg")]
+    draw_to(experiment, summaries, paths)
+    return paths
+
+
+def draw_to(experiment: Experiment, summaries: Sequence[Summary], paths: Sequence[Path]) -> None:
+    """Draw an experiment's figure to files whose endings name their formats."""
     import matplotlib
 
     matplotlib.use("Agg", force=False)
@@ -74,11 +82,10 @@ def draw(experiment: Experiment, summaries: Sequence[Summary], stem: Path) -> li
             x=0.012,
             ha="left",
         )
-        paths = [stem.with_name(stem.name + ending) for ending in (".png", ".svg")]
         for path in paths:
-            figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
+            undated = {"Software": None} if path.suffix == ".png" else {"Date": None}
+            figure.savefig(path, metadata=undated if path.suffix in (".png", ".svg") else None)
         pyplot.close(figure)
-    return paths
 
 
 def _epsilon(value: float) -> str:
@@ -93,7 +100,15 @@ def _curves(axes: Any, experiment: Experiment, summaries: Sequence[Summary]) -> 
     ends, published = [], []
     for curve in curves.values():
         epsilon, policy = curve[0].label("epsilon"), curve[0].label("policy")
-        colour = colours[epsilon] if epsilon else GREY if policy == "random" else ORANGE
+        colour = (
+            colours[epsilon]
+            if epsilon
+            else GREY
+            if policy == "random"
+            else ORANGE
+            if policy == "Lasso"
+            else "black"
+        )
         x, y = [s.round for s in curve], [s.mean for s in curve]
         axes.plot(x, y, color=colour, linestyle="-" if epsilon else "--")
         shade(axes, x, [s.low for s in curve], [s.high for s in curve], colour)

@@ -1,4 +1,4 @@
-"""`fliphat reproduce`: run experiments by name, write CSV and figures, print a table."""
+"""`fliphat reproduce`: run experiments by name, write CSV, figures and a report, print a table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor
 from pathlib import Path
 
+from fliphat import __version__
 from fliphat.experiments.catalog import NAMES, Experiment, experiment
 from fliphat.experiments.executors import open_executor
 from fliphat.experiments.findings import finding
+from fliphat.experiments.report import Section, write_report
 from fliphat.experiments.results import ResultFile
 from fliphat.experiments.summary import Summary, summarise
 from fliphat.experiments.sweep import sweep
@@ -32,6 +34,7 @@ def reproduce(
     dask: str | None = None,
     resume: bool = False,
     as_json: bool = False,
+    report: bool = False,
 ) -> int:
     """Run one experiment, or "all"; 0 if everything was run and drawn.
 
@@ -49,6 +52,8 @@ def reproduce(
         Whether to keep the runs that the directory already has.
     as_json : bool
         Print records instead of tables.
+    report : bool
+        Whether to write ``report.html`` too: all of it in one file.
 
     Raises
     ------
@@ -62,12 +67,14 @@ def reproduce(
     _make_directory(out)
     chosen = [experiment(one, quick=quick) for one in (NAMES if name == "all" else (name,))]
     records = {}
+    sections = []
     with open_executor(workers, dask) as executor:
         for number, one in enumerate(chosen, 1):
             started = time.monotonic()
             task = f"[{number}/{len(chosen)}] {one.name}"
             summaries = _run(one, repeats or one.repeats, executor, out, resume, task)
             paths = _write(one, summaries, out)
+            sections.append(Section(one, summaries, _words(finding(one, summaries)), paths[1]))
             if as_json:
                 records[one.name] = {
                     "finding": finding(one, summaries),
@@ -77,9 +84,19 @@ def reproduce(
                 seconds = time.monotonic() - started
                 print(f"{one.name}: {_words(finding(one, summaries))}\n\n{text_table(one, summaries)}\n")
                 print(f"{', '.join(str(path) for path in paths)} ({seconds:.0f} s)\n", flush=True)
+    if report:
+        command = _again(name, repeats, quick)
+        write_report(sections, out / "report.html", command)
     if as_json:
         print(json.dumps(records, indent=2))
+    elif report:
+        print(out / "report.html")
     return 0
+
+
+def _again(name: str, repeats: int | None, quick: bool) -> str:
+    options = [*(["--quick"] if quick else []), *([f"--repeats {repeats}"] if repeats else []), "--report"]
+    return f"pip install 'fliphat[experiments]=={__version__}'\nfliphat reproduce {name} {' '.join(options)}"
 
 
 def _run(

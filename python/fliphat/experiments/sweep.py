@@ -9,7 +9,7 @@ from fliphat._progress import Progress
 from fliphat.experiments.cells import Cell, Run, run_cell
 from fliphat.experiments.results import ResultFile
 
-__all__ = ["sweep"]
+__all__ = ["finished", "sweep"]
 
 
 def sweep(
@@ -72,7 +72,7 @@ def sweep(
     missing = [(cell, seed) for key, (cell, seed) in wanted.items() if key not in done]
     with Progress(task, len(wanted)) as progress:
         progress.advance(len(done))
-        for run in _finished(missing, executor):
+        for run in finished(missing, executor):
             if results is not None:
                 results.add(run)
             done[run.key] = run
@@ -80,7 +80,8 @@ def sweep(
     return [done[key] for key in wanted]
 
 
-def _finished(missing: Sequence[tuple[Cell, int]], executor: Executor | None) -> Iterator[Run]:
+def finished(missing: Sequence[tuple[Cell, int]], executor: Executor | None) -> Iterator[Run]:
+    """Run cells and seeds, and give each run when it is done; without an executor in the order given."""
     if executor is None:
         for cell, seed in missing:
             yield run_cell(cell, seed)

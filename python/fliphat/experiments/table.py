@@ -12,7 +12,7 @@ from fliphat.experiments.catalog import Experiment
 from fliphat.experiments.published import published_regret
 from fliphat.experiments.summary import Summary
 
-__all__ = ["at_the_end", "published_for", "text_table", "to_records", "write_csv"]
+__all__ = ["at_the_end", "published_for", "table_rows", "text_table", "to_records", "write_csv"]
 
 
 def at_the_end(summaries: Sequence[Summary]) -> list[Summary]:
@@ -61,8 +61,8 @@ def write_csv(experiment: Experiment, summaries: Sequence[Summary], path: Path) 
             writer.writerow(record)
 
 
-def text_table(experiment: Experiment, summaries: Sequence[Summary]) -> str:
-    """Return the last round's means as aligned text."""
+def table_rows(experiment: Experiment, summaries: Sequence[Summary]) -> list[list[str]]:
+    """Return a header and the last round's means, as text."""
     names = _label_names(experiment)
     ends = at_the_end(summaries)
     compared = any(published_for(experiment, summary) is not None for summary in ends)
@@ -82,6 +82,12 @@ def text_table(experiment: Experiment, summaries: Sequence[Summary]) -> str:
                 ["", ""] if published is None else [f"{published:,.0f}", f"{summary.mean / published:.0%}"]
             )
             rows[-1] += beside
+    return rows
+
+
+def text_table(experiment: Experiment, summaries: Sequence[Summary]) -> str:
+    """Return the last round's means as aligned text."""
+    rows = table_rows(experiment, summaries)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     rows.insert(1, ["-" * width for width in widths])
     lines = []

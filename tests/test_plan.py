@@ -1,0 +1,154 @@
+"""Plans: what is predicted from public numbers, against what simulated policies do."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import fliphat
+from fliphat import FLIPHAT, cli
+from fliphat.environments import SparseLinear
+from fliphat.policies.simulation import play
+
+NUMBERS = {"dim": 400, "sparsity": 10, "epsilon": 1.0, "delta": 0.01}
+REPEATS, TRULY, REWARD_SCALE = 10, 5, 1.5
+
+
+def simulated_start(rounds, epsilon, dim, coefficient, loss="squared"):
+    """The round at which an episode's mean regret falls to half of random play's, read between episodes.
+
+    Episodes stand at their first round, and the logarithm of the round is interpolated. The first planned
+    episode is played at random and gives the level.
+    """
+    total = np.zeros(rounds)
+    scale = REWARD_SCALE if loss == "squared" else 1.0
+    for seed in range(REPEATS):
+        signs = np.random.default_rng(seed).choice([-1.0, 1.0], TRULY)
+        environment = SparseLinear(
+            dim,
+            coefficients=(np.arange(TRULY) * (dim // TRULY), coefficient * signs),
+            reward="linear" if loss == "squared" else "binary",
+            noise_scale=math.sqrt(max(scale**2 - TRULY * coefficient**2, 0.0)),
+            seed=seed,
+        )
+        policy = FLIPHAT(dim, 10, epsilon, 0.01, reward_scale=scale, loss=loss, seed=seed)
+        total += play(policy, environment, rounds, to_the_end=True).regret
+    level = total[: policy.history[0].rounds].mean()
+    before = None
+    starts = [facts.first_round + facts.rounds for facts in policy.history]
+    for start, end in zip(starts, [*starts[1:], rounds + 1], strict=True):
+        share = total[start - 1 : end - 1].mean() / level
+        if share < 0.5:
+            if before is None:
+                return start
+            last, higher = before
+            return last * (start / last) ** ((higher - 0.5) / (higher - share))
+        before = start, share
+    return math.inf
+
+
+@pytest.mark.parametrize("coefficient", [0.15, 0.3, 0.6])
+@pytest.mark.parametrize("dim", [100, 600])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_the_predicted_round_is_within_a_factor_2_of_the_simulated(epsilon, dim, coefficient):
+    found = fliphat.plan(
+        dim=dim, sparsity=10, epsilon=epsilon, delta=0.01, reward_scale=REWARD_SCALE,
+        coefficient=coefficient,
+    )  # fmt: skip
+    # Rounds enough to tell a prediction that is right from one that is 2 times too early.
+    rounds = 4 * found.learning_starts
+    ratio = found.learning_starts / simulated_start(rounds, epsilon, dim, coefficient)
+    assert 0.5 <= ratio <= 2, ratio
+
+
+@pytest.mark.parametrize(("epsilon", "coefficient"), [(1.0, 0.4), (4.0, 0.8)])
+def test_clicks_are_predicted_within_a_factor_3(epsilon, coefficient):
+    found = fliphat.plan(
+        dim=200, sparsity=10, epsilon=epsilon, delta=0.01, coefficient=coefficient, loss="logistic"
+    )
+    rounds = 4 * found.learning_starts
+    ratio = found.learning_starts / simulated_start(rounds, epsilon, 200, coefficient, "logistic")
+    assert 1 / 3 <= ratio <= 3, ratio
+
+
+def test_episodes_are_those_that_the_policy_plays():
+    found = fliphat.plan(**NUMBERS, reward_scale=1.5, rounds=3000)
+    policy = FLIPHAT(**NUMBERS, reward_scale=1.5, seed=1)
+    play(policy, SparseLinear(400, seed=1), 3000)
+    for planned, facts in zip(found.episodes, policy.history, strict=False):
+        assert (planned.episode, planned.first_round) == (facts.episode, facts.first_round)
+        assert (planned.rounds, planned.picks) == (facts.rounds, facts.sparsity)
+        assert planned.noise == facts.noise_scale
+    assert len(found.episodes) == len(policy.history) + 1
+    assert found.episodes[-1].first_round <= 3000 < found.episodes[-1].released_before
+    assert found.guarantee == str(FLIPHAT(**NUMBERS).guarantee) and found.guarantee.startswith("Proven")
+
+
+def starts(**changes):
+    start = fliphat.plan(**{**NUMBERS, "coefficient": 0.3, "rounds": 10**6, **changes}).learning_starts
+    assert start is not None
+    return start
+
+
+@pytest.mark.parametrize(
+    ("harder", "easier"),
+    [
+        ({"epsilon": 0.5}, {"epsilon": 2.0}),
+        ({"dim": 4000}, {"dim": 40}),
+        ({"sparsity": 40}, {"sparsity": 5}),
+        ({"coefficient": 0.1}, {"coefficient": 0.5}),
+        ({"rounds_per_user": 5}, {"rounds_per_user": 1}),
+        ({"reward_scale": 3.0}, {"reward_scale": 1.0}),
+        ({"delta": 0.0}, {"delta": 1e-6}),
+        ({"epsilon": 0.51}, {"epsilon": 0.53}),
+    ],
+)
+def test_what_is_harder_starts_later(harder, easier):
+    assert starts(**harder) > starts(**easier)
+
+
+def test_units_do_not_matter():
+    assert starts(context_scale=10.0, coefficient=0.03) == pytest.approx(starts(), abs=1)
+    assert starts(reward_scale=10.0, coefficient=3.0) == pytest.approx(starts(), abs=1)
+
+
+def test_what_cant_be_found_is_said():
+    found = fliphat.plan(**NUMBERS, coefficient=1e-3)
+    assert found.learning_starts is None and found.with_half_epsilon is None
+    assert "not found within 20,000 rounds" in str(found)
+    half = fliphat.plan(**NUMBERS, coefficient=0.3, rounds=500)
+    assert half.learning_starts is not None and half.with_half_epsilon is None
+    assert "with epsilon = 0.5 not within 500 rounds" in str(half)
+
+
+def test_the_command_prints_a_table_json_and_a_picture(tmp_path, capsys):
+    arguments = ["plan", "--dim", "400", "--sparsity", "10", "--epsilon", "1", "--delta", "0.01"]
+    assert cli.main(arguments) == 0
+    table = capsys.readouterr().out
+    found = fliphat.plan(**NUMBERS)
+    assert table.strip() == str(found) and f"about round {found.learning_starts:,};" in table
+    assert f"{found.with_half_epsilon / found.learning_starts:.1f} times as late" in table
+    picture = tmp_path / "plan.svg"
+    assert cli.main([*arguments, "--json", "--out", str(picture)]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found.to_dict()))
+    assert "Learning starts at about round" in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--epsilon", "-1"], "epsilon must be a finite number above 0, got -1.0"),
+        (["--delta", "1"], "delta must be at least 0 and below 1, got 1.0"),
+        (["--sparsity", "500"], "sparsity must be an integer from 1 to 400, got 500"),
+        (["--coefficient", "0"], "coefficient must be a finite number above 0, got 0.0"),
+        (["--out", "plan.gif"], "--out must end in .png, .svg or .pdf, got 'plan.gif'"),
+        (["--out", "no/such/plan.png"], "--out must be in a directory that exists"),
+    ],
+)
+def test_mistakes_are_one_line(changes, message, capsys):
+    arguments = ["plan", "--dim", "400", "--sparsity", "10", "--epsilon", "1", "--delta", "0.01"]
+    assert cli.main([*arguments, *changes]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    assert captured.err.startswith("fliphat: error: ") and message in captured.err
