@@ -118,7 +118,7 @@ def main():
         ),
         measure(
             "d (sparse, 1000 rows of 50)",
-            [50_000, 158_000, 500_000, 1_580_000, 5_000_000],
+            [20_000, 63_200, 200_000, 632_000, 2_000_000],
             lambda size: sparse_rows(1000, size, NONZEROS, rng),
         ),
         measure(
