@@ -8,6 +8,7 @@ iteration reads are printed beside it. With `--figures` the measurements are dra
 """
 
 import argparse
+import os
 import time
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import scipy.sparse as sp
 
 from fliphat import _native
 from fliphat.kernels import _niht
+from fliphat.policies.spill import SpillFile
 
 SPARSITY, NONZEROS = 20, 50
 FIT = {"step_size": 4.0, "l1_radius": 50.0, "clip": 0.5, "pick_scale": 2**22, "value_scale": 2**22}
@@ -118,7 +120,7 @@ def main():
         ),
         measure(
             "d (sparse, 1000 rows of 50)",
-            [20_000, 63_200, 200_000, 632_000, 2_000_000],
+            [50_000, 158_000, 500_000, 1_580_000, 5_000_000],
             lambda size: sparse_rows(1000, size, NONZEROS, rng),
         ),
         measure(
@@ -136,9 +138,26 @@ def main():
     print("\npicks s (sparse, 1000 rows, d = 509 256)")
     for s, seconds in zip((5, 20, 80, 320), best([fitter(X, s) for s in (5, 20, 80, 320)]), strict=True):
         print(f"  {s:>5}  {1e3 * seconds:.3f} ms")
+    from_file(rng)
     print(f"\nplain reads of memory, two threads: {read_bandwidth():.2f} GB/s")
     if options.figures is not None:
         draw(found, options.figures)
+
+
+def from_file(rng):
+    """The same fit from memory, from a file that the page cache holds, and from one that it does not."""
+    X = dense_rows(100_000, 4000, rng)
+    file = SpillFile(X.dtype)
+    file.write(0, X)
+    os.fsync(file._file.fileno())
+    mapped = file.mapped(X.shape)
+    memory, warm = best([fitter(X), fitter(mapped)])
+    del X, mapped
+    os.posix_fadvise(file._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    (cold,) = best([fitter(file.mapped((100_000, 4000)))], repeats=1)
+    print("\ndense, 100 000 x 4 000, 1.6 GB")
+    for name, seconds in (("memory", memory), ("file, cached", warm), ("file, not cached", cold)):
+        print(f"  {name:>16}  {1e3 * seconds:9.1f} ms  {1.6 / seconds:6.2f} GB/s")
 
 
 def read_bandwidth():
