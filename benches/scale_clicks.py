@@ -19,7 +19,14 @@ import numpy as np
 
 DIM, NONZEROS, ARMS = 509_256, 50, 5
 #: Public choices: see "What to set for sparse clicks" in docs/scale.md.
-PUBLIC = {"epsilon": 1.0, "delta": 1e-6, "loss": "logistic", "sparsity": 40, "context_scale": 0.5}
+PUBLIC = {
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "loss": "logistic",
+    "sparsity": 30,
+    "context_scale": 0.35,
+    "gradient_clip": 0.5,
+}
 
 #: Student's t, two sided 95 %, by degrees of freedom.
 T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}

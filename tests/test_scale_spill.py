@@ -214,6 +214,40 @@ def test_the_file_is_private_has_no_name_and_vanishes(tmp_path, monkeypatch, spa
     assert not [file for file in spill._LIVE if file._directory == str(tmp_path)]
 
 
+ANONYMOUS = """
+import sys
+import numpy as np
+from fliphat import FLIPHAT
+def anonymous():
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
+policy = FLIPHAT(dim=1000, sparsity=5, epsilon=1.0, delta=0.01, first_episode=40_000,
+                 memory_limit=None if sys.argv[1] == "none" else sys.argv[1])
+X = np.random.default_rng(0).standard_normal((1000, 1, 1000), dtype=np.float32)
+policy.update_batch(policy.select_batch(X), np.ones(1000))
+before = anonymous()
+while policy.rounds < 40_000:
+    policy.update_batch(policy.select_batch(X), np.ones(1000))
+full = anonymous()
+policy.select(X[0])
+assert len(policy.history) == 1
+print(full - before, anonymous() - before)
+"""
+
+
+@linux
+def test_spilled_rows_are_not_the_process_own_memory():
+    """160 MB of rows; the control is the same policy without a limit."""
+
+    def grown(limit):
+        command = [sys.executable, "-W", "ignore", "-c", ANONYMOUS, limit]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        return max(float(number) for number in done.stdout.split())
+
+    assert grown("50MB") < 30
+    assert grown("none") > 140
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_does_not_hold_the_file(tmp_path):
     code = """

@@ -8,7 +8,8 @@ use crate::real::{BLOCK_ROWS, Real};
 use crate::rows::{Csr, Index};
 use crate::simd::{Level, Vectorised};
 
-/// One thread's sums: `i32` for the rows since the last flush (half the cache of `i64`), wide for all before.
+/// One thread's sums: `i32` for the rows since the last flush (half the cache of `i64`), wide for all before;
+/// empty until there are such, since fresh memory costs more than the few rows of a short fit.
 #[derive(Debug)]
 pub struct SparseSums {
     narrow: Vec<i32>,
@@ -18,6 +19,7 @@ pub struct SparseSums {
 
 impl SparseSums {
     fn flush(&mut self) {
+        self.wide.resize(self.narrow.len(), 0);
         for (wide, narrow) in self.wide.iter_mut().zip(&mut self.narrow) {
             *wide += i64::from(*narrow);
             *narrow = 0;
@@ -42,7 +44,7 @@ impl<T: Real, I: Index> RowBlocks for Csr<'_, T, I> {
     }
 
     fn zero_sums(&self) -> SparseSums {
-        SparseSums { narrow: vec![0; Csr::columns(self)], narrow_rows: 0, wide: vec![0; Csr::columns(self)] }
+        SparseSums { narrow: vec![0; Csr::columns(self)], narrow_rows: 0, wide: Vec::new() }
     }
 
     fn add(
@@ -57,7 +59,12 @@ impl<T: Real, I: Index> RowBlocks for Csr<'_, T, I> {
     }
 
     fn totals(&self, mut sums: SparseSums) -> Vec<i64> {
-        sums.flush();
+        if sums.wide.is_empty() {
+            return sums.narrow.into_iter().map(i64::from).collect();
+        }
+        for (wide, narrow) in sums.wide.iter_mut().zip(sums.narrow) {
+            *wide += i64::from(narrow);
+        }
         sums.wide
     }
 }
