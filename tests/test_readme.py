@@ -18,3 +18,24 @@ def test_ci_runs_the_commands_that_the_readme_shows():
     main, tests = (line.split("#")[0].strip() for line in commands.splitlines())
     assert tests in ci
     assert main.split("&& ")[1] in ci
+
+
+def test_the_guarantee_is_quoted_verbatim():
+    from fliphat import FLIPHAT
+
+    quoted = " ".join(line[2:] for line in README.splitlines() if line.startswith("> "))
+    assert quoted == str(FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=1e-2).guarantee)
+
+
+def test_the_regret_table_is_the_committed_run():
+    import csv
+
+    rows = list(csv.DictReader((ROOT / "docs" / "figures" / "regret-vs-time.csv").open()))
+    last = {
+        row["epsilon"]: row["mean_regret"]
+        for row in rows
+        if row["policy"] == "FLIPHAT" and row["round"] == "20000"
+    }
+    shown = re.search(r"\*\*fliphat, proven\*\* (.*)", README)[1]
+    numbers = [int(cell.replace(" ", "")) for cell in re.findall(r"\*\*([\d ]+)\*\*", shown)]
+    assert numbers == [round(float(last[epsilon])) for epsilon in (0.5, 1.0, 2.0, 5.0, 10.0)]

@@ -201,7 +201,8 @@ def _check_lattice(rows: int, step_size: float, l1_radius: float, clip: float) -
     # The upper end keeps every released point, below 2**62 units, a finite float64.
     if not sys.float_info.min <= unit <= Fraction(sys.float_info.max) / _LATTICE_LIMIT:
         raise ValueError(
-            f"step_size * clip / (2**15 * rows) must be a normal float64 below 2**961, got step_size = {step_size!r}, "
+            f"step_size * clip / (2**15 * rows) must be a normal float64 below 2**961, got "
+            f"step_size = {step_size!r}, "
             f"clip = {clip!r}, rows = {rows}"
         )
     reach = Fraction(l1_radius) / unit + rows * HALF_RANGE
