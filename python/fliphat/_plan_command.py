@@ -48,7 +48,7 @@ def text(made: Plan) -> str:
     lines += [
         "",
         "noise: standard deviation of the privacy noise in a released coefficient.",
-        "finds from: coefficients of at least this size are found at least every second time.",
+        "finds from: coefficients of at least this size are found at least three times in five.",
         "",
         *_sentences(made),
     ]
