@@ -69,7 +69,7 @@ class Hunt:
         Returns
         -------
         smallest : float
-            The size from which a coefficient has been found at least three times in five; infinite if none is.
+            The size from which a coefficient is found at least three times in five; infinite if none is.
         noise : float
             Standard deviation of the noise in a released coefficient.
         """

@@ -56,7 +56,7 @@ class Plan:
     episodes : tuple of PlannedEpisode
         Those that begin within the rounds expected.
     learning_starts : int or None
-        About the round from which estimates find a coefficient of the size given at least three times in five,
+        About the round from which a coefficient of the size given is found at least three times in five,
         read between episodes; None if that is not within the rounds expected.
     with_half_epsilon : int or None
         The same with half the epsilon: twice the privacy.
