@@ -72,7 +72,7 @@ def test_privacy_costs_less_where_the_problem_itself_is_hard():
         curve = [end["FLIPHAT", alpha, epsilon] for epsilon in (0.5, 2.0, 8.0)]
         assert end["random", alpha, None] > curve[0] > curve[1] > curve[2]
     price = {alpha: end["FLIPHAT", alpha, 0.5] / end[NO_PRIVACY, alpha, None] for alpha in ("0", "infinity")}
-    assert price["0"] < 4 < price["infinity"]
+    assert 2 * price["0"] < price["infinity"]
 
 
 def test_each_step_from_the_papers_constants_to_the_default_lowers_the_regret():

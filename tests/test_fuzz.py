@@ -73,12 +73,9 @@ def test_public_kernels(data):
 NATIVE = [
     _native.project_l1,
     _native.read_all,
-    _native.clipped_sums_dense,
-    _native.clipped_sums_csr,
-    _native.scores_dense,
-    _native.scores_csr,
-    _native.select_arms_dense,
-    _native.select_arms_csr,
+    _native.clipped_sums,
+    _native.scores,
+    _native.select_arms,
 ]
 
 
@@ -95,7 +92,16 @@ def test_the_binding_itself(function, data):
         np.ones(3, np.uint64),
         np.ones(3, np.uint8),
     ]
-    argument = st.one_of(*map(st.just, good), st.integers(0, 4), st.just(1.0), st.just("squared"), ANYTHING)
+    sparse = (good[4], good[3], good[2], 3)
+    argument = st.one_of(
+        st.just(sparse),
+        st.just((good[5], good[5], good[0], 3)),
+        *map(st.just, good),
+        st.integers(0, 4),
+        st.just(1.0),
+        st.just("squared"),
+        ANYTHING,
+    )
     arguments = data.draw(st.lists(argument, min_size=1, max_size=11))
     try:
         function(*arguments)

@@ -56,8 +56,8 @@ def test_no_choice_of_how_changes_a_bit(dtype, loss):
         for threads in (1, 2, 7):
             for block in (None, 1, 7, 8, 1000):
                 tail = (y, theta, 2.0, np.inf, loss, None, threads, block, level)
-                np.testing.assert_array_equal(_native.clipped_sums_dense(X, *tail), expected)
-                np.testing.assert_array_equal(_native.clipped_sums_csr(*arrays, *tail), expected)
+                np.testing.assert_array_equal(_native.clipped_sums(X, *tail), expected)
+                np.testing.assert_array_equal(_native.clipped_sums(arrays, *tail), expected)
     order = np.random.default_rng(0).permutation(len(y))
     np.testing.assert_array_equal(sums(X[order], y[order], theta, 2.0, loss=loss), expected)
 

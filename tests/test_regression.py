@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import fliphat
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
+from fliphat.regression._data import as_rows
 from regression_data import BOTH, linear, target_for, two_class
 
 
@@ -194,3 +195,10 @@ def test_estimators_are_found_lazily_and_listed():
     assert {"PrivateSparseRegressor", "PrivateSparseClassifier"} <= set(dir(fliphat))
     with pytest.raises(AttributeError, match="no attribute 'PrivateDenseRegressor'"):
         fliphat.PrivateDenseRegressor  # noqa: B018
+
+
+def test_one_row_of_a_list_does_not_decide_how_others_are_stored():
+    narrow = [[np.float32(0.1), np.float32(0.2)], [np.float32(0.3), np.float32(0.4)]]
+    mixed = [narrow[0], [0.3, 0.4]]
+    assert as_rows(narrow).dtype == as_rows(mixed).dtype == np.float64
+    assert as_rows(np.array(narrow)).dtype == np.float32

@@ -1,6 +1,7 @@
 import csv
 import importlib.util
 import json
+import math
 import os
 import signal
 import subprocess
@@ -96,6 +97,12 @@ def test_findings_are_computed():
         for s in summaries
     ]
     assert finding(one, halved) == "Proven privacy at 50 % of the published regret"
+    one, summaries = invented("regret-vs-dimension")
+    logs = [Summary(s.labels, s.round, 5, math.log(s.label("dim")), 0.0, 0.0) for s in summaries]
+    told = "10 times the dimensions cost 1.4 times the regret; a line in log d explains 100 % of it"
+    assert finding(one, logs) == told
+    bent = [Summary(s.labels, s.round, 5, s.label("dim") ** 3.0, 0.0, 0.0) for s in summaries]
+    assert "explains 100 %" not in finding(one, bent)
     ends = [Summary((("policy", NO_PRIVACY), ("alpha", "1")), 10, 5, 10.0, 0.0, 0.0)]
     for epsilon, mean in ((1.0, 40.0), (4.0, 10.0)):
         labels = (("policy", "FLIPHAT"), ("epsilon", epsilon), ("alpha", "1"))

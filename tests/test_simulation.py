@@ -139,7 +139,7 @@ def test_handed_over_policies_and_wrong_rewards_are_refused(tmp_path):
     with pytest.raises(CopyError, match="handed over"):
         play(policy, world(), 1)
     policy = make(loss="logistic")
-    with pytest.raises(ValueError, match="rewards must be 0 or 1"):
+    with pytest.raises(ValueError, match="environment must give finite rewards, and 0 or 1"):
         play(policy, world(), 5)
     assert policy.rounds == 0
 

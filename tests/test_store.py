@@ -87,7 +87,7 @@ def test_reopening_after_every_call_changes_nothing(tmp_path, fits, durability, 
         assert policy.pending == model.pending() and policy.late == model.late
         assert policy.rounds == model.played and policy.remaining == model.remaining
     for i, decision in enumerate(ids):  # retries, long after
-        assert policy.select(X, user=0, key=i) == decision
+        assert policy.select(X, user=i % 9, key=i) == decision
     assert len(fits.calls) == 3 == len(policy.history)
     for (episode, seen, estimate), expected, facts in zip(
         fits.calls, model.released, policy.history, strict=True

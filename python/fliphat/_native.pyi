@@ -14,8 +14,7 @@ __all__ = [
     "audit_paper",
     "audit_peel",
     "audit_permute_and_flip",
-    "clipped_sums_csr",
-    "clipped_sums_dense",
+    "clipped_sums",
     "door_draw",
     "door_peel",
     "door_words",
@@ -30,15 +29,14 @@ __all__ = [
     "project_l1",
     "read_all",
     "round_words",
-    "scores_csr",
-    "scores_dense",
-    "select_arms_csr",
-    "select_arms_dense",
+    "scores",
+    "select_arms",
     "simd_levels",
 ]
 
 VERSION: Final[str]
 
+_Rows = NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
 _View = tuple[NDArray[np.float64], NDArray[np.float64], float, float, int]
 _Side = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
@@ -54,8 +52,8 @@ def lasso_fit(
     tolerance: float,
     most_sweeps: int,
 ) -> tuple[NDArray[np.float64], int, float]: ...
-def clipped_sums_dense(
-    x: NDArray[Any],
+def clipped_sums(
+    rows: _Rows,
     y: NDArray[np.float64],
     theta: NDArray[np.float64],
     clip: float,
@@ -66,43 +64,9 @@ def clipped_sums_dense(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
-def clipped_sums_csr(
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    data: NDArray[Any],
-    columns: int,
-    y: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    clip: float,
-    reward_clip: float,
-    loss: str,
-    present: NDArray[np.uint8] | None = None,
-    threads: int | None = None,
-    block_rows: int | None = None,
-    simd: str | None = None,
-) -> NDArray[np.int64]: ...
-def scores_dense(contexts: NDArray[Any], theta: NDArray[np.float64]) -> NDArray[np.float64]: ...
-def scores_csr(
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    data: NDArray[Any],
-    columns: int,
-    theta: NDArray[np.float64],
-) -> NDArray[np.float64]: ...
-def select_arms_dense(
-    contexts: NDArray[Any],
-    arms: int,
-    theta: NDArray[np.float64],
-    words: NDArray[np.uint64],
-) -> NDArray[np.int64]: ...
-def select_arms_csr(
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    data: NDArray[Any],
-    columns: int,
-    arms: int,
-    theta: NDArray[np.float64],
-    words: NDArray[np.uint64],
+def scores(contexts: _Rows, theta: NDArray[np.float64]) -> NDArray[np.float64]: ...
+def select_arms(
+    contexts: _Rows, arms: int, theta: NDArray[np.float64], words: NDArray[np.uint64]
 ) -> NDArray[np.int64]: ...
 def laplace_fill(out: NDArray[np.float64], scale: float, *, door_seed: int | None = None) -> float: ...
 def laplace_release(values: NDArray[np.float64], scale: float, *, door_seed: int | None = None) -> float: ...
@@ -153,7 +117,7 @@ class FitSettings:
     ) -> FitSettings: ...
 
 def niht_fit(
-    rows: NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], int],
+    rows: _Rows,
     y: NDArray[np.float64],
     start: NDArray[np.float64],
     settings: FitSettings,
@@ -176,7 +140,7 @@ def niht_step(
     door: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]: ...
 def paper_fit(
-    rows: NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], int],
+    rows: _Rows,
     y: NDArray[np.float64],
     start: NDArray[np.float64],
     sparsity: int,

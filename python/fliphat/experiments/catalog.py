@@ -92,7 +92,7 @@ def _private(epsilon: float, *, sparsity: int = 10, **options: Any) -> Recipe:
 
 
 def _no_privacy() -> Recipe:
-    return Recipe.of(makers.greedy_iht, sparsity=10, learn_from="episode", reward_scale=_REWARD_SCALE)
+    return Recipe.of(makers.greedy_iht, sparsity=10, learn_from="all", reward_scale=_REWARD_SCALE)
 
 
 def _linear(**options: Any) -> Recipe:

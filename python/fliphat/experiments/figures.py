@@ -31,7 +31,7 @@ _DIAMOND: dict[str, Any] = {
 }  # fmt: skip
 _PUBLISHED = "published; its privacy noise is too small for the proof"
 _VARIANTS = {
-    "paper constants": ("#CC79A7", "the paper's constants (not private)"),
+    "paper constants": ("#CC79A7", "the paper's constants (not proven)"),
     "honest Laplace": ("#E69F00", "its Laplace peeling, proven"),
     "exponential mechanism": ("#56B4E9", "exponential mechanism, proven"),
     "planned episodes": ("#0072B2", "planned episodes, proven (default)"),

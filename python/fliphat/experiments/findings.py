@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fliphat.experiments.catalog import NO_PRIVACY, Experiment
 from fliphat.experiments.summary import Summary
 from fliphat.experiments.table import at_the_end, published_for
@@ -40,7 +42,11 @@ def finding(experiment: Experiment, summaries: Sequence[Summary]) -> str:
         thing = {"dim": "dimensions", "arms": "arms"}[experiment.axis]
         first, last = _ends(experiment)
         growth = [curve[last] / curve[first] for curve in means(summaries, experiment.axis).values()]
-        return f"{last / first:g} times the {thing} cost {_span(growth, '.1f')} times the regret"
+        cost = f"{last / first:g} times the {thing} cost {_span(growth, '.1f')} times the regret"
+        if experiment.axis == "arms":
+            return cost
+        fits = [_straightness(curve) for curve in means(summaries, "dim").values()]
+        return f"{cost}; a line in log d explains {_span([100 * fit for fit in fits], '.0f')} % of it"
     if experiment.axis == "sparsity":
         _, last = _ends(experiment)
         growth = [curve[last] / curve[10] for curve in means(summaries, "sparsity").values()]
@@ -49,8 +55,8 @@ def finding(experiment: Experiment, summaries: Sequence[Summary]) -> str:
         return f"Best at s = {_span(best, 'g')}, where s* = 10; {cost}"
     if experiment.name == "privacy-vs-hardness":
         below = privacy_dominates_below(summaries)
-        parts = [f"{value} ($\\alpha$ = {_sign(alpha)})" for alpha, value in below.items()]
-        return "Privacy doubles the regret at $\\varepsilon$ = " + ", ".join(parts)
+        parts = [f"{value} for $\\alpha$ = {_sign(alpha)}" for alpha, value in below.items()]
+        return "Privacy doubles the regret at an $\\varepsilon$ of " + ", ".join(parts)
     ends = {(s.label("policy"), s.label("epsilon")): s.mean for s in at_the_end(summaries)}
     ratios = [
         ends["planned episodes", epsilon] / ends["paper constants", epsilon]
@@ -106,6 +112,11 @@ def _late_share(summaries: Sequence[Summary]) -> str:
             curves.setdefault(summary.labels, {})[summary.round] = summary.mean
     shares = [100 * (1 - curve[max(curve) // 2] / curve[max(curve)]) for curve in curves.values()]
     return _span(shares, ".0f")
+
+
+def _straightness(curve: dict[float, float]) -> float:
+    """Return R squared of a line through regret against log d."""
+    return float(np.corrcoef(np.log(list(curve)), list(curve.values()))[0, 1] ** 2)
 
 
 def _ends(experiment: Experiment) -> tuple[float, float]:

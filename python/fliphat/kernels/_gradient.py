@@ -88,12 +88,7 @@ def clipped_gradient(
     rewards = _rows.vector("y", y, n, ", one reward for each row of X")
     estimate = _rows.vector("theta", theta, d, ", one value for each column of X")
     flags = None if present is None else present_flags(present, n)
-    if isinstance(rows, _rows.Sparse):
-        sums = _native.clipped_sums_csr(
-            rows.indptr, rows.indices, rows.data, d, rewards, estimate, clip, limit, loss, flags, threads
-        )
-    else:
-        sums = _native.clipped_sums_dense(rows, rewards, estimate, clip, limit, loss, flags, threads)
+    sums = _native.clipped_sums(_rows.native(rows), rewards, estimate, clip, limit, loss, flags, threads)
     return sums, clip / LIMIT
 
 

@@ -205,7 +205,7 @@ def _native_rows(X: Any) -> tuple[Any, int, int]:
     if _rows.is_sparse(X):
         sparse = _rows.sparse_rows("X", X)
         _rows.nonempty("X", sparse.shape)
-        return (sparse.indptr, sparse.indices, sparse.data, sparse.shape[1]), *sparse.shape
+        return _rows.native(sparse), *sparse.shape
     dense = _rows.dense_rows("X", X, 2, copy=False)
     _rows.nonempty("X", dense.shape)
     return dense, dense.shape[0], dense.shape[1]

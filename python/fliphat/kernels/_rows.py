@@ -26,6 +26,13 @@ class Sparse:
     shape: tuple[int, int]
 
 
+def native(rows: Floats | Sparse) -> Any:
+    """Return rows as the native functions take them."""
+    if isinstance(rows, Sparse):
+        return rows.indptr, rows.indices, rows.data, rows.shape[1]
+    return rows
+
+
 def is_sparse(x: object) -> bool:
     """Whether ``x`` is a SciPy sparse matrix or array, without importing SciPy's sparse module."""
     module = sys.modules.get("scipy.sparse")

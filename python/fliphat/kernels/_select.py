@@ -35,11 +35,11 @@ def score(contexts: Any, theta: npt.ArrayLike) -> npt.NDArray[np.float64]:
         sparse = _rows.sparse_rows("contexts", contexts)
         _rows.nonempty("contexts", sparse.shape)
         estimate = _estimate(theta, sparse.shape[1])
-        return _native.scores_csr(sparse.indptr, sparse.indices, sparse.data, sparse.shape[1], estimate)
+        return _native.scores(_rows.native(sparse), estimate)
     dense = _rows.dense_rows("contexts", contexts, 2, 3, copy=True)
     _rows.nonempty("contexts", dense.shape)
     estimate = _estimate(theta, dense.shape[-1])
-    scores = _native.scores_dense(dense.reshape(-1, dense.shape[-1]), estimate)
+    scores = _native.scores(dense.reshape(-1, dense.shape[-1]), estimate)
     return scores.reshape(dense.shape[:-1])
 
 
@@ -81,7 +81,7 @@ def select_arms(
     dense = _rows.dense_rows("contexts", contexts, 2, 3, copy=True)
     _rows.nonempty("contexts", dense.shape)
     count, d = dense.shape[-2:]
-    chosen = _native.select_arms_dense(
+    chosen = _native.select_arms(
         dense.reshape(-1, d), count, _estimate(theta, d), _words(rng, dense.size // (count * d))
     )
     return chosen if dense.ndim == 3 else int(chosen[0])
@@ -94,9 +94,7 @@ def _select_sparse(contexts: Any, theta: npt.ArrayLike, rng: np.random.Generator
     count = rows if arms is None else _check.integer("arms", arms, 1, rows)
     if rows % count:
         raise ValueError(f"contexts must have a multiple of arms = {count} rows, got {rows}")
-    chosen = _native.select_arms_csr(
-        sparse.indptr, sparse.indices, sparse.data, d, count, _estimate(theta, d), _words(rng, rows // count)
-    )
+    chosen = _native.select_arms(_rows.native(sparse), count, _estimate(theta, d), _words(rng, rows // count))
     return int(chosen[0]) if arms is None else chosen
 
 

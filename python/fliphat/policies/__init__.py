@@ -1,7 +1,7 @@
 """Policies: what to play, and how it is learned privately."""
 
 from fliphat.policies.base import Decision, Decisions, Policy
-from fliphat.policies.errors import CopyError, SnapshotError, StoreError
+from fliphat.policies.errors import CopyError, SnapshotError, SpillError, StoreError
 from fliphat.policies.facts import EpisodeFacts, SparseEstimate
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.iht import GreedyIHT
@@ -21,6 +21,7 @@ __all__ = [
     "Policy",
     "SnapshotError",
     "SparseEstimate",
+    "SpillError",
     "StoreError",
     "UniformRandom",
 ]

@@ -19,11 +19,11 @@ from fliphat.kernels import _rows
 from fliphat.policies import fitting, rewards
 from fliphat.policies.base import Decision, Decisions
 from fliphat.policies.contexts import Contexts, many_rounds, one_round
-from fliphat.policies.episode import UNUSED, UNUSED_CAME, Episode
+from fliphat.policies.episode import UNUSED, UNUSED_CAME, Episode, Successor
 from fliphat.policies.facts import EpisodeFacts, SparseEstimate
 from fliphat.policies.identity import SECRET_BYTES, digest
 from fliphat.policies.plan import Planner
-from fliphat.policies.rows import DenseRows, RowStore, SparseRows
+from fliphat.policies.rows import DenseRows, RowStore, SparseRows, SpilledRows, make_rows
 from fliphat.policies.store import Store
 
 __all__ = ["INCARNATION", "Engine"]
@@ -38,8 +38,11 @@ _ONE_KEPT, _ONE_UNUSED = np.ones(1, np.uint8), np.zeros(1, np.uint8)
 class Engine:
     """Everything a policy knows; see the module for the order in which it changes."""
 
-    def __init__(self, planner: Planner, store: Store | None = None) -> None:
+    def __init__(
+        self, planner: Planner, store: Store | None = None, *, memory_limit: int | None = None
+    ) -> None:
         self.planner = planner
+        self.memory_limit = memory_limit
         self.settings = planner.settings
         self.store = store
         self.secret = os.urandom(SECRET_BYTES)
@@ -49,6 +52,7 @@ class Engine:
         self.with_users: bool | None = None
         self.late = 0
         self.incarnation = 0
+        self._unsure = False  # a step is on disk and not yet, or not wholly, in memory
         self.rng = np.random.default_rng(self.settings.seed)
         self.episode = Episode(0, 1, planner.length(0), self.settings.dtype)
         self.show(SparseEstimate.zero(self.settings.dim))
@@ -68,14 +72,17 @@ class Engine:
 
     def select(self, contexts: Any, user: Any, key: Any) -> Decision:
         """Play one round."""
+        self._require_sure()
+        who = self._who(user)
         name = b""
         if key is not None:
+            # A key is its user's own: another user's decision is another person's arm.
             name = digest("key", key, self.secret)
+            name = name if who is None else digest("key", name + who, self.secret)
             known = self.keys.get(name)
             if known is not None:
                 return known
         checked, arms = one_round(contexts, self.settings.dim)
-        who = self._who(user)
         episode = self._ready()
         keep = who is None or self.users.get(who, 0) < self.settings.rounds_per_user
         rows, at, word = self._rows(checked), episode.filled, self.rng.bit_generator.random_raw()
@@ -83,25 +90,31 @@ class Engine:
             arm = self.native.choose_one(checked, word, keep, rows.array, at)
         else:
             flags = _ONE_KEPT if keep else _ONE_UNUSED
-            arm = int(rows.take(self.native, checked, arms, np.array([word], np.uint64), flags, at)[0])
+            words = np.array([word], np.uint64)
+            arm = int(self._take(rows, checked, arms, words, flags, at)[0])
         valid = arm >= 0
         identity = self.incarnation * INCARNATION + episode.first_round + at
         decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index)
         if self.store is not None:
+            self._unsure = True
             self.store.log_round(decision, keep, who or b"", name)
+        # An interrupt may fall between any two lines. Until `played` the round did not happen, except that
+        # its user has one fewer to come; after it, all that can be lost is the key.
         if not (valid and keep):
             episode.codes[at] = UNUSED
         if who is not None:
             self.users[who] = self.users.get(who, 0) + 1
-        if key is not None:
-            self.keys[name] = decision
         self.with_users = who is not None
         rows.advance(at, 1)
         episode.played(1, identity)
+        if key is not None:
+            self.keys[name] = decision
+        self._unsure = False
         return decision
 
     def select_batch(self, contexts: Any, users: Sequence[Any] | None, arms: int | None) -> Decisions:
         """Play several rounds of one episode."""
+        self._require_sure()
         checked, count, arms = many_rounds(contexts, self.settings.dim, arms)
         if count > self.remaining:
             raise ValueError(
@@ -112,12 +125,13 @@ class Engine:
         episode = self._ready()
         rows, at = self._rows(checked), episode.filled
         words = self.rng.bit_generator.random_raw(count)
-        chosen = rows.take(self.native, checked, arms, words, keep, at)
+        chosen = self._take(rows, checked, arms, words, keep, at)
         valid = chosen >= 0
         played = np.where(valid, chosen, -1 - chosen)
         first = self.incarnation * INCARNATION + episode.first_round + at
         ids = np.arange(first, first + count, dtype=np.int64)
         if self.store is not None:
+            self._unsure = True
             self.store.log_rounds(ids, chosen, keep, who)
         unused = ~valid if keep is None else ~valid | (keep == 0)
         episode.codes[at : at + count][unused] = UNUSED
@@ -125,6 +139,7 @@ class Engine:
         self.with_users = users is not None
         rows.advance(at, count)
         episode.played(count, first)
+        self._unsure = False
         return Decisions(ids, played, valid, episode.index)
 
     def _rows(self, contexts: Contexts) -> RowStore:
@@ -135,9 +150,29 @@ class Engine:
             if self.store is not None:
                 episode.rows = self.store.rows(layout)
             else:
-                make = SparseRows if layout == "csr" else DenseRows
-                episode.rows = make(episode.length, self.settings.dim, self.settings.dtype)
+                episode.rows = self.new_rows(layout)
         return episode.rows
+
+    def new_rows(self, layout: str) -> DenseRows | SpilledRows | SparseRows:
+        """Return an empty place for the open episode's rows, outside any store."""
+        settings = self.settings
+        return make_rows(layout, self.episode.length, settings.dim, settings.dtype, self.memory_limit)
+
+    def _take(
+        self,
+        rows: RowStore,
+        contexts: Contexts,
+        arms: int,
+        words: npt.NDArray[np.uint64],
+        keep: npt.NDArray[np.uint8] | None,
+        at: int,
+    ) -> npt.NDArray[np.int64]:
+        """Play rounds and stage their rows; if there is no room for them, not even the dice have moved."""
+        try:
+            return rows.take(self.native, contexts, arms, words, keep, at)
+        except OSError:
+            self.rng.bit_generator.advance(-len(words))  # type: ignore[attr-defined]
+            raise
 
     def _who(self, user: Any) -> bytes | None:
         self._same_use_of_users(user is not None, "user")
@@ -173,6 +208,7 @@ class Engine:
 
     def update(self, decision: Any, reward: Any) -> bool:
         """Record a reward; False if its episode's estimate has been claimed."""
+        self._require_sure()
         identity = decision.id if type(decision) is Decision else rewards.identity(decision)
         number = rewards.checked_reward(reward, self.settings.loss)
         episode = self.episode
@@ -188,14 +224,17 @@ class Engine:
             raise ValueError("decision already has a reward: a second one is refused")
         code = UNUSED_CAME if before == UNUSED else episode.stored_reward(number)
         if self.store is not None:
+            self._unsure = True
             self.store.log_rewards((row,), (code,))
         episode.codes[row] = code
+        self._unsure = False
         return True
 
     def update_batch(self, decisions: Any, given: Any) -> int:
-        """Record several rewards, all or none; the number that came in time."""
+        """Record the rewards that can be recorded, each whatever the others are; how many those were."""
+        self._require_sure()
         ids = rewards.identities(decisions)
-        numbers = rewards.checked_rewards(given, len(ids), self.settings.loss)
+        numbers, usable = rewards.usable_rewards(given, len(ids), self.settings.loss)
         episode = self.episode
         at = np.full(len(ids), -1, np.int64)
         for i, identity in enumerate(ids):
@@ -204,18 +243,25 @@ class Engine:
                 self._check_late(identity, row)
             else:
                 at[i] = row
-        numbers, at = numbers[at >= 0], at[at >= 0]
-        late = len(ids) - len(at)
+        late = int((at < 0).sum())
+        # One person's reward, bad or given before, must not decide whether another's counts: each is taken or
+        # left on its own, and only the first of several for one decision is taken.
+        usable &= at >= 0
+        usable[usable] = np.isin(episode.codes[at[usable]], (UNUSED,)) | np.isnan(episode.codes[at[usable]])
+        first = np.zeros(len(ids), bool)
+        first[np.unique(np.where(usable, at, -1), return_index=True)[1]] = True
+        usable &= first
+        numbers, at = numbers[usable], at[usable]
         before = episode.codes[at]
-        if len(np.unique(at)) < len(at) or not (np.isnan(before) | (before == UNUSED)).all():
-            raise ValueError("decisions must each have no reward yet: a second one is refused")
         codes = np.where(
             before == UNUSED, UNUSED_CAME, np.clip(numbers, -episode.largest, episode.largest)
         ).astype(self.settings.dtype)
         if self.store is not None and (late or len(at)):
+            self._unsure = True
             self.store.log_rewards(at, codes, late)
         episode.codes[at] = codes
         self.late += late
+        self._unsure = False
         return len(at)
 
     def _check_late(self, identity: int, row: int | None) -> None:
@@ -236,19 +282,29 @@ class Engine:
     def _ready(self) -> Episode:
         """Return an episode with room, releasing the full one's estimate first."""
         if self.episode.filled == self.episode.length:
-            self._release()
+            if self.episode.successor is None:
+                self._release()
+            self._turn()
         return self.episode
+
+    def _require_sure(self) -> None:
+        """Refuse to go on after an interrupt between the disk and memory: the disk knows, memory does not."""
+        if self._unsure and self.store is not None:
+            self.store.failed = True
+            with self.store:
+                pass
 
     def _release(self) -> None:
         episode = self.episode
         plan = self.planner.plan(episode.index)
+        assert episode.rows is not None
+        rows = episode.rows.matrix()  # before the claim: rows that can't be read leave the episode open
         if self.store is not None:
             self.store.claim(episode)
         episode.claimed = True
-        assert episode.rows is not None
         numbers, present = episode.rewards()
         # If anything fails from here on, nothing has been seen, and the next call fits again.
-        estimate = fitting.fit(self.settings, plan, episode.rows.matrix(), numbers, present, self.estimate)
+        estimate = fitting.fit(self.settings, plan, rows, numbers, present, self.estimate)
         facts = self.planner.facts(plan, episode.first_round, estimate)
         following = Episode(
             episode.index + 1,
@@ -257,12 +313,23 @@ class Engine:
             self.settings.dtype,
         )
         if self.store is not None:
+            self._unsure = True
             self.store.commit(facts, self)
-        self.history.append(facts)
-        self.show(estimate)
-        self.episode = following
+        # One assignment, which an interrupt can't cut in two: from here on these rows are never fitted
+        # again, and before it nothing of the estimate can be seen.
+        episode.successor = Successor(facts, estimate, following)
+        self._unsure = False
+
+    def _turn(self) -> None:
+        """Show what the full episode released and open the next; cut off anywhere, it can be done again."""
+        index, successor = self.episode.index, self.episode.successor
+        assert successor is not None
+        if len(self.history) == index:
+            self.history.append(successor.facts)
+        self.show(successor.estimate)
+        self.episode = successor.following
         if self.store is not None:
-            self.store.finish(episode.index, following.length)
+            self.store.finish(index, successor.following.length)
 
     def forget(self) -> None:
         """Turn the open episode's rows into zeros."""

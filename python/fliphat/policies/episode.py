@@ -12,24 +12,46 @@ One number a round says all there is to know about its reward, at 4 bytes a roun
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.policies.facts import EpisodeFacts, SparseEstimate
 from fliphat.policies.rows import RowStore
 
-__all__ = ["AWAITED", "UNUSED", "UNUSED_CAME", "Episode"]
+__all__ = ["AWAITED", "UNUSED", "UNUSED_CAME", "Episode", "Successor"]
 
 AWAITED = np.nan
 UNUSED = -np.inf
 UNUSED_CAME = np.inf
 
 
+@dataclass(frozen=True)
+class Successor:
+    """What an episode's rows were turned into, and the episode after it."""
+
+    facts: EpisodeFacts
+    estimate: SparseEstimate
+    following: Episode
+
+
 class Episode:
     """Rounds `first_round` to ``first_round + length - 1``; the row of a round is fixed when it is played."""
 
-    __slots__ = ("claimed", "codes", "filled", "first_round", "index", "largest", "length", "rows", "spans")
+    __slots__ = (
+        "claimed",
+        "codes",
+        "filled",
+        "first_round",
+        "index",
+        "largest",
+        "length",
+        "rows",
+        "spans",
+        "successor",
+    )
 
     def __init__(self, index: int, first_round: int, length: int, dtype: str) -> None:
         self.index = index
@@ -37,6 +59,7 @@ class Episode:
         self.length = length
         self.filled = 0
         self.claimed = False  # rewards that come after the fit was claimed are late
+        self.successor: Successor | None = None  # set once, when the estimate of these rows is final
         self.rows: RowStore | None = None
         self.codes: npt.NDArray[Any] = np.full(length, AWAITED, dtype)
         self.largest = float(np.finfo(dtype).max)

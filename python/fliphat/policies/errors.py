@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CopyError", "SnapshotError", "StoreError"]
+__all__ = ["CopyError", "SnapshotError", "SpillError", "StoreError"]
 
 
 class CopyError(RuntimeError):
@@ -15,3 +15,7 @@ class StoreError(RuntimeError):
 
 class SnapshotError(ValueError):
     """A saved file can't be loaded; nothing was consumed."""
+
+
+class SpillError(OSError):
+    """Rows beyond `memory_limit` could not be written to their temporary file, or read from it."""

@@ -65,29 +65,22 @@ class FileRows:
     def matrix(self) -> Any:
         """See :class:`fliphat.policies.rows.RowStore`."""
         if self.layout == "dense":
-            shape = (self._length, self._journal.dim)
-            return np.memmap(self._journal.paths[1], self._journal.dtype, "r", shape=shape)
-        columns, values = self._journal.paths[1:]
+            return self._journal.mapped(1, self._journal.dtype, (self._length, self._journal.dim))
         stored = int(self.lengths.sum(dtype=np.int64))
-        if stored == 0:  # an empty file can't be mapped
-            return csr_matrix(
-                self.lengths, np.zeros(0, np.int32), np.zeros(0, self._journal.dtype), self._journal.dim
-            )
         return csr_matrix(
             self.lengths,
-            np.memmap(columns, np.int32, "r", shape=(stored,)),
-            np.memmap(values, self._journal.dtype, "r", shape=(stored,)),
+            self._journal.mapped(1, np.int32, (stored,)),
+            self._journal.mapped(2, self._journal.dtype, (stored,)),
             self._journal.dim,
         )
 
     def parts(self, filled: int) -> dict[str, npt.NDArray[Any]]:
         """See :class:`fliphat.policies.rows.RowStore`."""
         if self.layout == "dense":
-            shape = (filled, self._journal.dim)
-            return {"rows": np.memmap(self._journal.paths[1], self._journal.dtype, "r", shape=shape)}
-        columns, values = self._journal.paths[1:]
+            return {"rows": self._journal.mapped(1, self._journal.dtype, (filled, self._journal.dim))}
+        stored = int(self.lengths[:filled].sum(dtype=np.int64))
         return {
             "lengths": self.lengths[:filled],
-            "columns": np.fromfile(columns, np.int32),
-            "values": np.fromfile(values, self._journal.dtype),
+            "columns": self._journal.mapped(1, np.int32, (stored,)),
+            "values": self._journal.mapped(2, self._journal.dtype, (stored,)),
         }

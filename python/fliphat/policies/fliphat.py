@@ -29,6 +29,7 @@ from fliphat.policies.base import Decision, Decisions
 from fliphat.policies.engine import Engine
 from fliphat.policies.errors import CopyError
 from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.policies.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.plan import Planner
 from fliphat.policies.recovery import restore
 from fliphat.policies.settings import Schedule, Settings
@@ -113,6 +114,12 @@ class FLIPHAT:
     durability : {"full", "batch"}
         With a store: "full" syncs every call to disk; "batch" groups syncs, and a failing machine (not a
         failing process) may lose the last tenth of a second. `flush` syncs at once.
+    memory_limit : int or str, optional
+        Bytes (or "3GB", "512MiB") that the open episode's rows may take in memory; 4 GB by default, None for
+        no limit. Larger episodes keep their rows in a temporary file without a name, in the directory that
+        the environment variable TMPDIR names: **private rows on disk**. The result has the same bits. The
+        limit is not part of what is kept: another opening may give another. With a store rows are in its
+        files whatever the limit. See ``docs/scale.md``.
 
     Notes
     -----
@@ -160,6 +167,7 @@ class FLIPHAT:
         seed: int | None = None,
         store: str | os.PathLike[str] | None = None,
         durability: Literal["full", "batch"] = "full",
+        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
     ) -> None:
         settings = Settings.checked(
             dim=dim,
@@ -186,13 +194,19 @@ class FLIPHAT:
             seed=seed,
         )
         _check.choice("durability", durability, DURABILITIES)
+        limit = checked_memory_limit(memory_limit)
         if settings.episodes == "planned":
             # Written down with the other arguments: a later version's default must not move this policy's.
             settings = dataclasses.replace(settings, first_episode=Planner(settings).length(0))
-        engine = Engine(Planner(settings))
+        engine = Engine(Planner(settings), memory_limit=limit)
         self._begin(engine, stacklevel=4)
         if store is not None:
-            restore(engine, Store(store, settings, durability, engine.secret))
+            opened = Store(store, settings, durability, engine.secret)
+            try:
+                restore(engine, opened)
+            except BaseException:
+                opened.close()  # whoever caught the error may put things right and open it again
+                raise
 
     def _begin(self, engine: Engine, stacklevel: int) -> None:
         settings = engine.settings
@@ -295,7 +309,11 @@ class FLIPHAT:
             return self._engine.update(decision, reward)
 
     def update_batch(self, decisions: Any, rewards: npt.ArrayLike) -> int:
-        """Hand in several rewards, all of them or (on an error) none.
+        """Hand in several rewards, each whatever the others are.
+
+        A reward that is not a finite number (or not 0 or 1 for the logistic loss), or that is not the first
+        of its decision, is left out without an error: one person's reward must not decide whether another's
+        counts.
 
         Parameters
         ----------
@@ -305,7 +323,7 @@ class FLIPHAT:
         Returns
         -------
         int
-            How many came in time.
+            How many were taken: in time, usable and the first of their decision.
         """
         with self._playing() as engine:
             return engine.update_batch(decisions, rewards)
@@ -385,15 +403,15 @@ class FLIPHAT:
             snapshot.write(target, *handover.to_arrays(engine))
             if engine.store is not None:
                 engine.store.hand_over(target)
+            # Let go first: if sealing is cut off, the policy may be lost, but never lives twice.
+            store = self._detach(_SAVED)
+            try:
                 snapshot.seal(target)
-                engine.store.discard_rows()
-            else:
-                try:
-                    snapshot.seal(target)
-                except BaseException:
-                    snapshot.discard(target)  # if even this fails, both might live: it raises
-                    raise
-            self._let_go(_SAVED)
+                if store is not None:
+                    store.discard_rows()
+            finally:
+                if store is not None:
+                    store.close()
 
     @classmethod
     def load(
@@ -402,6 +420,7 @@ class FLIPHAT:
         *,
         iterations: Schedule | None = None,
         step_size: Schedule | None = None,
+        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
     ) -> Self:
         """Go on with a saved policy, and remove its file: a policy has one live copy.
 
@@ -410,6 +429,8 @@ class FLIPHAT:
         path : path
         iterations, step_size : function, optional
             Only if the policy was made with functions, which a file can't hold.
+        memory_limit : int or str, optional
+            As in the constructor; the file does not remember it.
 
         Raises
         ------
@@ -417,10 +438,11 @@ class FLIPHAT:
             If the file is damaged, truncated, from a newer version or was loaded before.
         """
         functions = {"iterations": iterations, "step_size": step_size}
+        limit = checked_memory_limit(memory_limit)
         policy = cls.__new__(cls)
 
         def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
-            policy._begin(handover.from_arrays(record, arrays, functions), stacklevel=6)
+            policy._begin(handover.from_arrays(record, arrays, functions, limit), stacklevel=6)
 
         snapshot.consume(Path(path), build)
         return policy
@@ -469,8 +491,14 @@ class FLIPHAT:
 
     def _let_go(self, reason: str) -> None:
         """Keep what is public, drop everything else."""
+        store = self._detach(reason)
+        if store is not None:
+            store.close()
+
+    def _detach(self, reason: str) -> Store | None:
+        """Keep what is public and lose the engine, so that nothing can be played; its store is still open."""
         assert self._engine is not None
         self._guarantee, self._public, self._reason = self.guarantee, self._look(), reason
-        if self._engine.store is not None:
-            self._engine.store.close()
+        store = self._engine.store
         self._engine = None
+        return store

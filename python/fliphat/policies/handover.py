@@ -56,10 +56,14 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
 
 
 def from_arrays(
-    record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], functions: dict[str, Schedule | None]
+    record: dict[str, Any],
+    arrays: dict[str, npt.NDArray[Any]],
+    functions: dict[str, Schedule | None],
+    memory_limit: int | None,
 ) -> Engine:
     """Return the engine that :func:`to_arrays` described."""
-    engine = Engine(Planner(Settings.from_dict(record["settings"], functions)))
+    planner = Planner(Settings.from_dict(record["settings"], functions))
+    engine = Engine(planner, memory_limit=memory_limit)
     engine.secret = bytes.fromhex(record["secret"])
     engine.with_users = record["with_users"]
     engine.late = record["late"]
@@ -79,27 +83,29 @@ def from_arrays(
         estimate = SparseEstimate(arrays["indices"][part], arrays["numbers"][part], engine.settings.dim)
         engine.history.append(EpisodeFacts.from_dict(facts, estimate))
         engine.show(estimate)
-    engine.episode = _episode(engine, record["episode"], arrays)
+    _restore_episode(engine, record["episode"], arrays)
     return engine
 
 
-def _episode(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Episode:
+def _restore_episode(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
     settings = engine.settings
     length, filled = engine.planner.length(record["index"]), record["filled"]
     episode = Episode(record["index"], record["first_round"], length, settings.dtype)
     episode.filled, episode.claimed = filled, record["claimed"]
     episode.spans = [(int(first), int(identity)) for first, identity in record["spans"]]
     episode.codes[:filled] = arrays["codes"]
-    if record["layout"] == "dense":
-        dense = DenseRows(length, settings.dim, settings.dtype)
-        dense.array[:filled] = arrays["rows"]
-        episode.rows = dense
-    elif record["layout"] == "csr":
-        sparse = SparseRows(length, settings.dim, settings.dtype)
-        sparse.stage(0, arrays["lengths"], arrays["columns"], arrays["values"])
-        sparse.advance(0, filled)
-        episode.rows = sparse
-    return episode
+    engine.episode = episode
+    if record["layout"] is None:
+        return
+    rows = engine.new_rows(record["layout"])
+    if isinstance(rows, SparseRows):
+        rows.stage(0, arrays["lengths"], arrays["columns"], arrays["values"])
+        rows.advance(0, filled)
+    elif isinstance(rows, DenseRows):
+        rows.array[:filled] = arrays["rows"]
+    else:
+        rows.stage(0, arrays["rows"])
+    episode.rows = rows
 
 
 def _digests(named: dict[bytes, Any]) -> npt.NDArray[np.uint8]:

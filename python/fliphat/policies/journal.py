@@ -37,6 +37,8 @@ _ROUNDS, _REWARDS = 1, 2
 _REWARD = np.dtype([("row", "<u8"), ("code", "<f8")])
 _ONE_REWARD = struct.Struct("<Qd")
 
+_GO_ON: Final = "put it back as it was and try again, or forget() the episode's rows to go on without them"
+
 #: Seconds between syncs when commits are grouped.
 _GROUP: Final = 0.1
 
@@ -91,6 +93,18 @@ class Journal:
             raise StoreError(f"{stem}.events is not a file of this version, or is damaged")
         return next(name for name, code in _LAYOUTS.items() if code == layout)
 
+    @staticmethod
+    def refuse_missing(directory: Path, stem: str, layout: str) -> None:
+        """Raise if a row file is gone that some call wrote to: an empty one in its place would hide that."""
+        events, *rows = _paths(directory, stem, layout)
+        if events.stat().st_size > _HEADER.size:
+            for path in rows:
+                if not path.exists():
+                    raise StoreError(
+                        f"{_lost(path)} is missing: put it back, or remove all of {stem}.* to go on without "
+                        f"that episode's rounds"
+                    )
+
     def add_rounds(self, count: int, records: bytes, rows: Sequence[npt.NDArray[Any]]) -> None:
         """Append played rounds: `records` of :data:`ROUND`, and the chosen rows' arrays in file order."""
         checksum, size = 0, 0
@@ -127,6 +141,23 @@ class Journal:
             files.sync(descriptor)
         self._synced_at = time.monotonic()
 
+    def mapped(self, file: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """Return a row file as an array, refusing one that is gone or has another size than it should.
+
+        A mapping past the end of a file would stop the process when it is read.
+        """
+        path = self.paths[file]
+        wanted = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        try:
+            found = path.stat().st_size
+        except FileNotFoundError:
+            raise StoreError(f"{_lost(path)} is missing: {_GO_ON}") from None
+        if found != wanted:
+            raise StoreError(f"{_lost(path)} has {found} bytes instead of {wanted}: {_GO_ON}")
+        if wanted == 0:  # an empty file can't be mapped
+            return np.zeros(shape, dtype)
+        return np.memmap(path, dtype, "r", shape=shape)
+
     def recover(self) -> list[Frame]:
         """Return all whole frames, and cut off whatever follows them."""
         frames, events, rows = [], _HEADER.size, 0
@@ -148,7 +179,8 @@ class Journal:
 
     def _read(self, *, check_rows: bool) -> Iterator[tuple[Frame, int, int]]:
         with open(self.paths[0], "rb") as events:
-            rows = [open(path, "rb") for path in self.paths[1:]]  # noqa: SIM115
+            wanted = self.paths[1:] if check_rows else ()
+            rows = [open(path, "rb") for path in wanted]  # noqa: SIM115
             try:
                 events.seek(_HEADER.size)
                 while True:
@@ -166,7 +198,7 @@ class Journal:
                     ):
                         return
                     found = 0 if check_rows else rows_crc
-                    for file, share in zip(rows if check_rows else (), self._shares(size), strict=check_rows):
+                    for file, share in zip(rows, self._shares(size), strict=check_rows):
                         part = file.read(share)
                         if len(part) < share:
                             return
@@ -195,6 +227,10 @@ class Journal:
         self.close()
         for path in self.paths:
             path.unlink(missing_ok=True)
+
+
+def _lost(path: Path) -> str:
+    return f"the store's file {path.name!r}, with rows of the open episode,"
 
 
 def _paths(directory: Path, stem: str, layout: str) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from fliphat.kernels import _rows
 from fliphat.policies.base import Decision, Decisions
 
-__all__ = ["checked_reward", "checked_rewards", "identities", "identity"]
+__all__ = ["checked_reward", "identities", "identity", "usable_rewards"]
 
 
 def checked_reward(reward: Any, loss: str) -> float:
@@ -25,17 +26,15 @@ def checked_reward(reward: Any, loss: str) -> float:
     return number
 
 
-def checked_rewards(rewards: Any, count: int, loss: str) -> npt.NDArray[np.float64]:
-    """Return `count` such numbers."""
+def usable_rewards(
+    rewards: Any, count: int, loss: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Return `count` numbers and which are such rewards; the others are contents, and do not raise."""
     given = _rows.plain_array("rewards", rewards)
     if given.dtype == np.bool_ and loss != "logistic":
         raise TypeError("rewards must hold real numbers, got dtype bool")
     numbers = _rows.vector("rewards", given, count, ", one reward for each decision")
-    if not np.isfinite(numbers).all():
-        raise ValueError("rewards must be finite numbers")
-    if loss == "logistic" and not np.isin(numbers, (0.0, 1.0)).all():
-        raise ValueError("rewards must be 0 or 1 for loss='logistic'")
-    return numbers
+    return numbers, np.isin(numbers, (0.0, 1.0)) if loss == "logistic" else np.isfinite(numbers)
 
 
 def identity(decision: Any) -> int:
@@ -62,7 +61,10 @@ def _number(reward: Any, loss: str) -> float:
     is_bool = isinstance(reward, (bool, np.bool_))
     if (is_bool and loss != "logistic") or not hasattr(reward, "__float__"):
         raise TypeError(f"reward must be a real number, got {type(reward).__name__}")
-    try:
-        return float(reward)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError("reward must be a finite number") from None
+    number = math.nan
+    # Raised outside the handler: Python's own message quotes the value, and would hang on as context.
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        number = float(reward)
+    if math.isnan(number):
+        raise ValueError("reward must be a finite number")
+    return number

@@ -20,7 +20,7 @@ from fliphat.policies import rewards
 from fliphat.policies.baseline import Baseline
 from fliphat.policies.engine import Engine
 from fliphat.policies.fliphat import FLIPHAT
-from fliphat.policies.rows import DenseRows, SparseRows
+from fliphat.policies.rows import DenseRows, SparseRows, SpilledRows
 from fliphat.policies.world import Played, PlayedParts, World, plain_block
 
 __all__ = ["play"]
@@ -116,6 +116,11 @@ def _plain(policy: FLIPHAT, environment: World, most: int) -> Any:
     return outcome
 
 
+def _copied_block(environment: World) -> int:
+    """Return how many chosen rows to draw at once where they are copied: 64 MB of them or so."""
+    return max(1, 2**24 // (environment.dim if environment.layout == "dense" else 256))
+
+
 def _lazy(engine: Engine, environment: World, most: int, to_the_end: bool) -> Any:
     """Play rounds of one episode; the order of changes is the engine's own: stage, then count."""
     episode = engine._ready()
@@ -123,21 +128,26 @@ def _lazy(engine: Engine, environment: World, most: int, to_the_end: bool) -> An
     estimate = (engine.estimate.indices, engine.estimate.values)
     if to_the_end and count == most:
         outcome = environment.play(count, estimate, rows=False)
-        rewards.checked_rewards(outcome.rewards, count, engine.settings.loss)
+        _require_usable(outcome.rewards, engine.settings.loss)
         episode.played(count, episode.first_round + at)
         return outcome
     if episode.rows is None:
-        make = SparseRows if environment.layout == "csr" else DenseRows
-        episode.rows = make(episode.length, engine.settings.dim, engine.settings.dtype)
+        episode.rows = engine.new_rows(environment.layout)
     rows = episode.rows
     if rows.layout != environment.layout:
         raise ValueError(
             f"environment must have {rows.layout} contexts, as the rounds that the open episode began with"
         )
+    if not isinstance(rows, DenseRows):
+        # Rows on their way to a file, and sparse ones before they are copied, are a second set in memory.
+        count = min(count, _copied_block(environment))
     if isinstance(rows, SparseRows):
         outcome = environment.play(count, estimate)
         chosen = outcome.rows
         rows.stage(at, np.diff(chosen.indptr).astype(np.uint32), chosen.indices, chosen.data)
+    elif isinstance(rows, SpilledRows):
+        outcome = environment.play(count, estimate)
+        rows.stage(at, outcome.rows)
     else:
         assert isinstance(rows, DenseRows)
         place = rows.array[at : at + count]
@@ -145,9 +155,14 @@ def _lazy(engine: Engine, environment: World, most: int, to_the_end: bool) -> An
         outcome = environment.play(count, estimate, out=place if direct else None)
         if not direct:
             place[:] = outcome.rows
-    rewards.checked_rewards(outcome.rewards, count, engine.settings.loss)
+    _require_usable(outcome.rewards, engine.settings.loss)
     episode.codes[at : at + count] = np.clip(outcome.rewards, -episode.largest, episode.largest)
     engine.with_users = False
     rows.advance(at, count)
     episode.played(count, episode.first_round + at)
     return outcome
+
+
+def _require_usable(given: Any, loss: str) -> None:
+    if not rewards.usable_rewards(given, len(given), loss)[1].all():
+        raise ValueError("environment must give finite rewards, and 0 or 1 for loss='logistic'")

@@ -39,6 +39,7 @@ _HEADER = struct.Struct("<8sII8s32sQ")
 _STATE_AT: Final = 16
 _UNSEALED, _SEALED, _CONSUMED = b"unsealed", b"sealed..", b"consumed"
 _CHUNK: Final = 1 << 20
+_MAPPED: Final = ("rows", "columns", "values")
 
 _Loaded = TypeVar("_Loaded")
 
@@ -140,10 +141,17 @@ def _read(descriptor: int, path: Path) -> tuple[dict[str, Any], dict[str, npt.ND
         file.seek(_HEADER.size)
         (text,) = struct.unpack("<Q", file.read(8))
         listing = json.loads(file.read(text))
-        arrays = {}
+        arrays: dict[str, npt.NDArray[Any]] = {}
         for name, dtype, shape in listing["arrays"]:
+            count = int(np.prod(shape, dtype=np.int64))
+            if name in _MAPPED and count:
+                # Copied once, to where the policy keeps rows; its memory may not have room for a second copy.
+                place = file.tell()
+                arrays[name] = np.memmap(file, dtype, "r", place, tuple(shape))
+                file.seek(place + arrays[name].nbytes)
+                continue
             array = np.empty(shape, dtype)
-            if array.size:
+            if count:
                 file.readinto(array.data.cast("B"))
             arrays[name] = array
         return listing["record"], arrays

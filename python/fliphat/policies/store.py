@@ -244,6 +244,7 @@ class Store:
         """Open the open episode's files, if any call began them."""
         layout = Journal.layout_of(self.path, self._stem())
         if layout is not None:
+            Journal.refuse_missing(self.path, self._stem(), layout)
             self.rows(layout)
         return self._journal, self._rows
 

@@ -198,9 +198,10 @@ def _check_lattice(rows: int, step_size: float, l1_radius: float, clip: float) -
     l1_radius = _check.positive("l1_radius", l1_radius)
     clip = _check.positive("clip", clip)
     unit = Fraction(step_size) * Fraction(clip) / (HALF_RANGE * rows)
-    if not sys.float_info.min <= unit <= sys.float_info.max:
+    # The upper end keeps every released point, below 2**62 units, a finite float64.
+    if not sys.float_info.min <= unit <= Fraction(sys.float_info.max) / _LATTICE_LIMIT:
         raise ValueError(
-            f"step_size * clip / (2**15 * rows) must be a normal float64, got step_size = {step_size!r}, "
+            f"step_size * clip / (2**15 * rows) must be a normal float64 below 2**961, got step_size = {step_size!r}, "
             f"clip = {clip!r}, rows = {rows}"
         )
     reach = Fraction(l1_radius) / unit + rows * HALF_RANGE

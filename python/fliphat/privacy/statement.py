@@ -73,8 +73,8 @@ def _users(claim: Guarantee) -> str:
 def _limits(claim: Guarantee) -> str:
     if claim.setting == "regression":
         return (
-            "Not protected: the number of rows, what the operator keeps (the data, logs), and how long the "
-            "computation takes."
+            "Not protected: the number of rows, whether the input was valid, which labels occur unless they "
+            "were declared, what the operator keeps (the data, logs), and how long the computation takes."
         )
     return (
         "Not protected: that a round took place and under which id, the arm this person was shown, what the "

@@ -37,6 +37,9 @@ def as_rows(x: Any, *, finite: bool = True) -> Any:
     if is_sparse(x):
         return _sparse(x, finite)
     array = plain_array("X", x)
+    if not isinstance(x, np.ndarray) and array.dtype.kind == "f":
+        # The type of a list is inferred from its values: one row must not decide how the others are rounded.
+        array = array.astype(np.float64)
     if array.dtype.kind == "c":
         raise ValueError("X must hold real numbers: Complex data not supported")
     if array.ndim != 2:

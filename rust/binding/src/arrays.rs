@@ -81,7 +81,30 @@ macro_rules! with_csr {
     }};
 }
 
-pub(crate) use {with_csr, with_dense};
+/// Rows of either kind: a matrix, or the three arrays and the number of columns of a sparse one.
+#[derive(FromPyObject)]
+pub(crate) enum AnyRows<'py> {
+    /// Dense.
+    Dense(Matrix<'py>),
+    /// `(indptr, indices, data, columns)`.
+    Sparse((Indices<'py>, Indices<'py>, Values<'py>, usize)),
+}
+
+/// Call `$call` with the rows as `Dense` or `Csr`, whichever they are.
+macro_rules! with_rows {
+    ($rows:expr, |$name:ident| $call:expr) => {
+        match &$rows {
+            $crate::arrays::AnyRows::Dense(matrix) => {
+                $crate::arrays::with_dense!(*matrix, |$name| $call)
+            }
+            $crate::arrays::AnyRows::Sparse((indptr, indices, data, columns)) => {
+                $crate::arrays::with_csr!(*indptr, *indices, *data, *columns, |$name| $call)
+            }
+        }
+    };
+}
+
+pub(crate) use {with_csr, with_dense, with_rows};
 
 pub(crate) fn dense<'a, T: numpy::Element + fliphat_core::real::Real>(
     array: &'a PyReadonlyArray2<'_, T>,

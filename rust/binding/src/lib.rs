@@ -35,7 +35,7 @@ mod _native {
     #[pymodule_export]
     use super::elsewhere::niht_fit_sums;
     #[pymodule_export]
-    use super::gradient::{clipped_sums_csr, clipped_sums_dense};
+    use super::gradient::clipped_sums;
     #[pymodule_export]
     use super::lasso::lasso_fit;
     #[pymodule_export]
@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use super::rounds::Estimate;
     #[pymodule_export]
-    use super::select::{scores_csr, scores_dense, select_arms_csr, select_arms_dense};
+    use super::select::{scores, select_arms};
     #[pymodule_export]
     use super::simulate::{ClickWorld, LinearWorld, round_words};
     #[pymodule_export]

@@ -4,44 +4,18 @@
 //! passes them.
 
 use fliphat_core::error::Result;
-use fliphat_core::gradient::{CsrRows, DenseRows, Plan, Rewards, RowBlocks, Theta};
+use fliphat_core::gradient::{Plan, Rewards, RowBlocks, Theta};
 use fliphat_core::niht::{Settings, Step, Threshold, niht};
 use fliphat_core::paper::{FloatRows, PaperSettings, paper_niht};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::arrays::{Indices, Matrix, Values, with_csr, with_dense};
+use crate::arrays::{AnyRows, with_rows};
 use crate::door::with_noise;
 use crate::elsewhere::require_sums_of_rows;
 use crate::errors::Raised;
 use crate::gradient::loss_named;
 use crate::noise::peeler;
-
-/// Rows of either kind: a matrix, or the three arrays and the number of columns of a sparse one.
-#[derive(FromPyObject)]
-pub(crate) enum AnyRows<'py> {
-    /// Dense.
-    Dense(Matrix<'py>),
-    /// `(indptr, indices, data, columns)`.
-    Sparse((Indices<'py>, Indices<'py>, Values<'py>, usize)),
-}
-
-macro_rules! with_rows {
-    ($rows:expr, |$name:ident| $call:expr) => {
-        match &$rows {
-            AnyRows::Dense(matrix) => with_dense!(*matrix, |rows| {
-                let $name = DenseRows(rows);
-                $call
-            }),
-            AnyRows::Sparse((indptr, indices, data, columns)) => {
-                with_csr!(*indptr, *indices, *data, *columns, |rows| {
-                    let $name = CsrRows(rows);
-                    $call
-                })
-            }
-        }
-    };
-}
 
 /// Public parameters of a private fit, as Python passes them.
 #[pyclass(frozen, module = "fliphat._native")]

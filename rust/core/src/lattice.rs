@@ -34,7 +34,8 @@ impl Lattice {
         let unit = step_size * (clip / LIMIT as f64) / rows as f64;
         // The margin covers every rounding on the way, of `unit`, of the quotient and of `place`.
         let reach = (l1_radius / unit + rows as f64 * LIMIT as f64) * (1.0 + 1e-9) + 2.0;
-        if !(unit.is_normal() && reach < REACH) {
+        // The last condition keeps every released point a finite number: refusing one would depend on the noise.
+        if !(unit.is_normal() && reach < REACH && (unit * REACH).is_finite()) {
             return Err(Error::invalid(format!(
                 "l1_radius / unit + rows * 2**15 must be below 2**62, with unit = step_size * clip / (2**15 * rows); \
                  got l1_radius = {l1_radius}, step_size = {step_size}, clip = {clip}, rows = {rows}"
@@ -75,6 +76,7 @@ mod tests {
         assert!(Lattice::new(1 << 46, 1.0, 1.0, 1.0).is_err());
         assert!(Lattice::new(0, 1.0, 1.0, 1.0).is_err());
         assert!(Lattice::new(10, 1e-300, 1e-20, 1.0).is_err());
+        assert!(Lattice::new(10, 1e308, 1.0, 1.0).is_err());
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(Lattice::new(10, bad, 1.0, 1.0).is_err());
             assert!(Lattice::new(10, 1.0, bad, 1.0).is_err());

@@ -6,11 +6,11 @@
 
 use crate::entropy::NoiseSource;
 use crate::error::{Error, Result};
-use crate::gradient::{CsrRows, DenseRows, Rewards, RowBlocks, Theta};
+use crate::gradient::{Rewards, RowBlocks, Theta};
 use crate::peel::{Mechanism, PeelScratch, Peeler, ValueNoise};
 use crate::project::project_l1;
 use crate::real::Real;
-use crate::rows::Index;
+use crate::rows::{Csr, Dense, Index};
 use crate::simd::{Level, Vectorised};
 
 /// Steps of the noise's lattice in one noise scale: far finer than any figure shows.
@@ -40,13 +40,13 @@ pub trait FloatRows: RowBlocks {
     fn add_multiple(&self, i: usize, factor: f64, sum: &mut [f64]) -> Result<()>;
 }
 
-impl<T: Real> FloatRows for DenseRows<'_, T> {
+impl<T: Real> FloatRows for Dense<'_, T> {
     fn dot(&self, i: usize, theta: &Theta) -> Result<f64> {
-        Ok(theta.dot_dense(self.0.row(i)))
+        Ok(theta.dot_dense(self.row(i)))
     }
 
     fn add_multiple(&self, i: usize, factor: f64, sum: &mut [f64]) -> Result<()> {
-        Level::best().run(AddMultiple { row: self.0.row(i), factor, sum });
+        Level::best().run(AddMultiple { row: self.row(i), factor, sum });
         Ok(())
     }
 }
@@ -68,14 +68,14 @@ impl<T: Real> Vectorised for AddMultiple<'_, '_, T> {
     }
 }
 
-impl<T: Real, I: Index> FloatRows for CsrRows<'_, T, I> {
+impl<T: Real, I: Index> FloatRows for Csr<'_, T, I> {
     fn dot(&self, i: usize, theta: &Theta) -> Result<f64> {
-        let (columns, values) = self.0.canonical_row(i)?;
+        let (columns, values) = self.canonical_row(i)?;
         Ok(theta.dot_sparse(columns, values))
     }
 
     fn add_multiple(&self, i: usize, factor: f64, sum: &mut [f64]) -> Result<()> {
-        let (columns, values) = self.0.canonical_row(i)?;
+        let (columns, values) = self.canonical_row(i)?;
         for (column, x) in columns.iter().zip(values) {
             sum[column.position()] += factor * x.to_f64();
         }

@@ -5,7 +5,7 @@ use crate::entropy::NoiseSource;
 use crate::entropy::door::SeededNoise;
 use crate::error::Result;
 use crate::exact::bernoulli::BernoulliExp;
-use crate::gradient::{DenseRows, Plan, Rewards, RowMap, Theta, clipped_sums};
+use crate::gradient::{Plan, Rewards, RowMap, Theta, clipped_sums};
 use crate::niht::{Settings, Step, niht};
 use crate::paper::{PaperSettings, paper_niht};
 use crate::peel::{PeelScratch, Peeler, Pick};
@@ -84,7 +84,7 @@ impl Trial for NihtTrial<'_> {
 
     fn run(&self, side: usize, _: &mut (), noise: &mut impl NoiseSource, output: &mut Output) -> Result<()> {
         let side = &self.sides[side];
-        let rows = DenseRows(Dense::new(&side.values, side.rewards.len(), self.columns)?);
+        let rows = Dense::new(&side.values, side.rewards.len(), self.columns)?;
         let rewards = Rewards::new(&side.rewards, None)?;
         let mut theta = Theta::from_pairs([], self.columns)?;
         let mut slot = 0;
@@ -132,7 +132,7 @@ impl Trial for PaperTrial {
 
     fn run(&self, side: usize, _: &mut (), noise: &mut impl NoiseSource, output: &mut Output) -> Result<()> {
         let side = &self.sides[side];
-        let rows = DenseRows(Dense::new(&side.values, side.rewards.len(), self.columns)?);
+        let rows = Dense::new(&side.values, side.rewards.len(), self.columns)?;
         let start = Theta::from_pairs([], self.columns)?;
         let theta = paper_niht(&rows, Rewards::new(&side.rewards, None)?, start, &self.settings, noise)?;
         release(0, &theta, output);

@@ -8,11 +8,8 @@ use crate::real::{BLOCK_ROWS, Real};
 use crate::rows::{Csr, Index};
 use crate::simd::{Level, Vectorised};
 
-/// A sparse matrix whose rows can be summed.
-#[derive(Debug, Clone, Copy)]
-pub struct CsrRows<'a, T, I>(pub Csr<'a, T, I>);
-
-/// One thread's sums: `i32` for the rows since the last flush (half the cache of `i64`), wide for all before.
+/// One thread's sums: `i32` for the rows since the last flush (half the cache of `i64`), wide for all before;
+/// empty until there are such, since fresh memory costs more than the few rows of a short fit.
 #[derive(Debug)]
 pub struct SparseSums {
     narrow: Vec<i32>,
@@ -22,6 +19,7 @@ pub struct SparseSums {
 
 impl SparseSums {
     fn flush(&mut self) {
+        self.wide.resize(self.narrow.len(), 0);
         for (wide, narrow) in self.wide.iter_mut().zip(&mut self.narrow) {
             *wide += i64::from(*narrow);
             *narrow = 0;
@@ -30,23 +28,23 @@ impl SparseSums {
     }
 }
 
-impl<T: Real, I: Index> RowBlocks for CsrRows<'_, T, I> {
+impl<T: Real, I: Index> RowBlocks for Csr<'_, T, I> {
     type Sums = SparseSums;
 
     fn rows(&self) -> usize {
-        self.0.rows()
+        Csr::rows(self)
     }
 
     fn columns(&self) -> usize {
-        self.0.columns()
+        Csr::columns(self)
     }
 
     fn stored(&self) -> usize {
-        self.0.stored()
+        Csr::stored(self)
     }
 
     fn zero_sums(&self) -> SparseSums {
-        SparseSums { narrow: vec![0; self.columns()], narrow_rows: 0, wide: vec![0; self.columns()] }
+        SparseSums { narrow: vec![0; Csr::columns(self)], narrow_rows: 0, wide: Vec::new() }
     }
 
     fn add(
@@ -57,11 +55,16 @@ impl<T: Real, I: Index> RowBlocks for CsrRows<'_, T, I> {
         level: Level,
         sums: &mut SparseSums,
     ) -> Result<()> {
-        level.run(AddBlock { rows: self.0, range, rewards, map, sums })
+        level.run(AddBlock { rows: *self, range, rewards, map, sums })
     }
 
     fn totals(&self, mut sums: SparseSums) -> Vec<i64> {
-        sums.flush();
+        if sums.wide.is_empty() {
+            return sums.narrow.into_iter().map(i64::from).collect();
+        }
+        for (wide, narrow) in sums.wide.iter_mut().zip(sums.narrow) {
+            *wide += i64::from(narrow);
+        }
         sums.wide
     }
 }

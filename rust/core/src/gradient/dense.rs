@@ -11,10 +11,6 @@ use crate::simd::{Level, Vectorised};
 /// Rows added together. Eight streams are as many as hardware prefetchers follow well.
 const GROUP: usize = 8;
 
-/// A dense matrix whose rows can be summed.
-#[derive(Debug, Clone, Copy)]
-pub struct DenseRows<'a, T>(pub Dense<'a, T>);
-
 /// One thread's sums: narrow ones for the rows since the last flush, wide ones for all before.
 #[derive(Debug)]
 pub struct DenseSums<T: Real> {
@@ -34,26 +30,26 @@ impl<T: Real> DenseSums<T> {
     }
 }
 
-impl<T: Real> RowBlocks for DenseRows<'_, T> {
+impl<T: Real> RowBlocks for Dense<'_, T> {
     type Sums = DenseSums<T>;
 
     fn rows(&self) -> usize {
-        self.0.rows()
+        Dense::rows(self)
     }
 
     fn columns(&self) -> usize {
-        self.0.columns()
+        Dense::columns(self)
     }
 
     fn stored(&self) -> usize {
-        self.0.rows() * self.0.columns()
+        Dense::rows(self) * Dense::columns(self)
     }
 
     fn zero_sums(&self) -> DenseSums<T> {
         DenseSums {
-            narrow: vec![T::Sum::default(); self.columns()],
+            narrow: vec![T::Sum::default(); Dense::columns(self)],
             narrow_rows: 0,
-            wide: vec![0; self.columns()],
+            wide: vec![0; Dense::columns(self)],
             probe: T::Sum::default(),
         }
     }
@@ -66,7 +62,7 @@ impl<T: Real> RowBlocks for DenseRows<'_, T> {
         level: Level,
         sums: &mut DenseSums<T>,
     ) -> Result<()> {
-        level.run(AddBlock { rows: self.0, range, rewards, map, sums })
+        level.run(AddBlock { rows: *self, range, rewards, map, sums })
     }
 
     fn totals(&self, mut sums: DenseSums<T>) -> Vec<i64> {

@@ -17,8 +17,6 @@ mod dense;
 mod map;
 
 pub use blocks::{Plan, RowBlocks};
-pub use csr::CsrRows;
-pub use dense::DenseRows;
 pub use map::{Loss, RowMap, Theta};
 
 use crate::error::{Error, Result};
