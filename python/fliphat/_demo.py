@@ -54,9 +54,7 @@ def run(repeats: int, *, out: Path, as_json: bool) -> int:
     print("repeatable; this is one without, as people would meet it):\n")
     print(textwrap.indent(textwrap.fill(str(policy.guarantee), 92), "  "))
     print(f"\nFigure: {out}" if can_draw else f"\nNo figure: that needs matplotlib. {_EXTRA}")
-    print(
-        "Next: `fliphat plan --help` says what you could learn with your own numbers of people and features."
-    )
+    print("Next: `fliphat plan --help` tells what you could learn from as many people as you have.")
     return 0
 
 

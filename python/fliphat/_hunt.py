@@ -35,7 +35,8 @@ _SMALLEST_SHARE: Final = 1e-4
 # One coefficient can't explain more than all of the reward; of log odds 8 is as good as certain.
 _LARGEST_SHARE: Final = 0.999
 _LARGEST_LOG_ODDS: Final = 8.0
-_FOUND: Final = 0.5
+# Where predicted and simulated rounds agree best, from much noise to little.
+_FOUND: Final = 0.6
 
 
 class Hunt:
@@ -68,7 +69,7 @@ class Hunt:
         Returns
         -------
         smallest : float
-            The size from which a coefficient has been found at least every second time; infinite if none is.
+            The size from which a coefficient is found at least three times in five; infinite if none is.
         noise : float
             Standard deviation of the noise in a released coefficient.
         """

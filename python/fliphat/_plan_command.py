@@ -48,7 +48,7 @@ def text(made: Plan) -> str:
     lines += [
         "",
         "noise: standard deviation of the privacy noise in a released coefficient.",
-        "finds from: coefficients of at least this size are found at least every second time.",
+        "finds from: coefficients of at least this size are found at least three times in five.",
         "",
         *_sentences(made),
     ]
@@ -61,8 +61,8 @@ def _sentences(made: Plan) -> list[str]:
     start, half = made.learning_starts, made.with_half_epsilon
     if start is None:
         return [
-            f"A coefficient of {size:g} is not found within {rounds:,} rounds: more rounds, a larger",
-            "epsilon, a smaller sparsity or scales that fit the data more tightly would help.",
+            f"A coefficient of {size:g} is not found within {rounds:,} rounds: more rounds or a larger",
+            "epsilon would help, and so would scales that are not larger than the data's.",
         ]
     learning = f"Learning a coefficient of {size:g} starts at about round {start:,}"
     if half is None:

@@ -29,7 +29,7 @@ class PlannedEpisode:
     noise : float
         Standard deviation of the privacy noise in a released coefficient.
     smallest_coefficient : float
-        The size from which the fit finds a coefficient at least every second time; infinite if none is.
+        The size from which the fit finds a coefficient at least three times in five; infinite if none is.
     """
 
     episode: int
@@ -56,7 +56,7 @@ class Plan:
     episodes : tuple of PlannedEpisode
         Those that begin within the rounds expected.
     learning_starts : int or None
-        About the round from which estimates find a coefficient of the size given at least every second time,
+        About the round from which a coefficient of the size given is found at least three times in five,
         read between episodes; None if that is not within the rounds expected.
     with_half_epsilon : int or None
         The same with half the epsilon: twice the privacy.
@@ -184,7 +184,7 @@ def _episodes(policy: FLIPHAT, rounds: int) -> tuple[PlannedEpisode, ...]:
 def _start(episodes: tuple[PlannedEpisode, ...], coefficient: float, rounds: int) -> int | None:
     """Return where the steps, joined on logarithmic axes, come down to the coefficient.
 
-    An estimate that just misses a size still finds it nearly every second time; without joining the steps, a
+    An estimate that just misses a size still finds it nearly as often; without joining the steps, a
     hair's breadth would move the answer by a whole episode.
     """
     before: PlannedEpisode | None = None
