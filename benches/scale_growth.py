@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from fliphat import _native
+from fliphat import FLIPHAT, _native
+from fliphat.environments import SparseClicks
 from fliphat.kernels import _niht
 from fliphat.policies.spill import SpillFile
 
@@ -138,10 +139,28 @@ def main():
     print("\npicks s (sparse, 1000 rows, d = 509 256)")
     for s, seconds in zip((5, 20, 80, 320), best([fitter(X, s) for s in (5, 20, 80, 320)]), strict=True):
         print(f"  {s:>5}  {1e3 * seconds:.3f} ms")
+    rounds()
     from_file(rng)
     print(f"\nplain reads of memory, two threads: {read_bandwidth():.2f} GB/s")
     if options.figures is not None:
         draw(found, options.figures)
+
+
+def rounds():
+    """Time of one `select` and `update` on half a hundred non-zeros, which d should not touch."""
+    print("\na round through select and update, 5 arms of 50 non-zeros")
+    for dim in (5_000, 50_000, 509_256, 5_000_000):
+        policy = FLIPHAT(dim, 30, 1.0, 1e-6, loss="logistic", first_episode=500, growth=16)
+        contexts = SparseClicks(dim, 5, nonzeros=50, seed=0).draw(1000).contexts
+        each = [contexts[5 * i : 5 * i + 5] for i in range(1000)]
+
+        def play(some, policy=policy):
+            for one in some:
+                policy.update(policy.select(one), 1.0)
+
+        play(each[:501])  # past a release
+        (seconds,) = best([lambda play=play, each=each: play(each[501:])])
+        print(f"  {dim:>12,}  {1e6 * seconds / 499:.1f} us")
 
 
 def from_file(rng):

@@ -354,6 +354,24 @@ def test_a_file_cut_off_is_an_error_and_not_the_end_of_the_process(sparse, fille
     assert policy.rounds == filled + 100 and len(policy.history) >= 2
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_full_disk_while_loading_consumes_nothing(monkeypatch, tmp_path, sparse):
+    twin, policy = make(None), make(None)
+    drive(twin, sparse, 20), drive(policy, sparse, 20)
+    policy.save(tmp_path / "p")
+
+    def full(descriptor, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_all", full)
+        with pytest.raises(SpillError, match="No space left on device"):
+            FLIPHAT.load(tmp_path / "p", memory_limit=0)
+    loaded = FLIPHAT.load(tmp_path / "p", memory_limit=0)
+    assert drive(twin, sparse, 100, seed=2) == drive(loaded, sparse, 100, seed=2)
+    assert outcome(twin) == outcome(loaded) and loaded.history
+
+
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="needs limits on file sizes")
 def test_a_real_limit_of_the_system():
     """A child whose files may not grow past 64 KB meets the system's own refusal, and plays on after it."""
