@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from fliphat import kernels, reference
 from fliphat._native import VERSION as __version__
-from fliphat.policies import FLIPHAT
 
 if TYPE_CHECKING:
     from fliphat.planning import plan
+    from fliphat.policies import FLIPHAT
     from fliphat.regression import PrivateSparseClassifier, PrivateSparseRegressor
 
 __all__ = [
@@ -27,8 +27,10 @@ __all__ = [
     "reference",
 ]
 
-# Imported when first asked for: the estimators import scikit-learn where it is installed, plans SciPy.
+# Imported when first asked for: the policy imports SQLite, the estimators scikit-learn where it is installed,
+# plans SciPy.
 _LAZY = {
+    "FLIPHAT": "fliphat.policies",
     "PrivateSparseClassifier": "fliphat.regression",
     "PrivateSparseRegressor": "fliphat.regression",
     "plan": "fliphat.planning",
