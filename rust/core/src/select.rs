@@ -2,6 +2,7 @@
 //!
 //! This is after the noise: scores are functions of a public estimate and one person's own contexts.
 
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::error::{Error, Result};
@@ -9,8 +10,14 @@ use crate::gradient::Theta;
 use crate::real::Real;
 use crate::rows::{Csr, Dense, Index};
 
-/// Rows scored together: four sums that do not wait for each other.
-const TOGETHER: usize = 4;
+/// Rows scored together: eight sums that do not wait for each other.
+const TOGETHER: usize = 8;
+
+/// Rounds whose scores are compared before the next are computed.
+const ROUNDS_TOGETHER: usize = 64;
+
+/// Parts that several threads share the work in.
+const SHARES: usize = 32;
 
 /// Below this many values one thread is faster: starting a second takes about as long (30 us).
 const SERIAL_BELOW: usize = 1 << 16;
@@ -92,31 +99,10 @@ impl<T: Real, I: Index> Arms for Csr<'_, T, I> {
 /// # Errors
 /// If theta does not fit, a sparse row is not canonical, or a score is not finite.
 pub fn scores<A: Arms>(contexts: &A, theta: &Theta) -> Result<Vec<f64>> {
-    if contexts.columns() != theta.dimension() {
-        return Err(Error::invalid("theta must have one value for each column of contexts"));
-    }
+    check_dimension(contexts, theta)?;
     let mut scores = vec![0.0; contexts.rows()];
-    let threads = match contexts.values_read(theta) {
-        0..SERIAL_BELOW => 1,
-        _ => thread::available_parallelism().map_or(1, |cores| cores.get()),
-    };
-    let share = scores.len().div_ceil(threads).max(1);
-    thread::scope(|scope| {
-        let mut parts = scores.chunks_mut(share).enumerate();
-        let own = parts.next();
-        let others: Vec<_> =
-            parts.map(|(p, part)| scope.spawn(move || contexts.score(p * share, theta, part))).collect();
-        let mut done = own.map_or(Ok(()), |(_, part)| contexts.score(0, theta, part));
-        for other in others {
-            done = done.and(other.join().unwrap_or_else(|_| Err(Error::invalid("a worker thread stopped"))));
-        }
-        done
-    })?;
-    if scores.iter().fold(true, |finite, score| finite & score.is_finite()) {
-        Ok(scores)
-    } else {
-        Err(Error::invalid("contexts must be finite, and so must their scores, where theta is not zero"))
-    }
+    in_shares(contexts, theta, &mut scores, |first, share| finite_scores(contexts, first, theta, share))?;
+    Ok(scores)
 }
 
 /// The best arm of each round. Round `i` is rows `i * arms .. (i + 1) * arms`, and `words[i]` is its share of
@@ -128,22 +114,88 @@ pub fn select_arms<A: Arms>(contexts: &A, arms: usize, theta: &Theta, words: &[u
     if arms == 0 || words.len().checked_mul(arms) != Some(contexts.rows()) {
         return Err(Error::invalid("contexts must hold a whole number of rounds of at least one arm"));
     }
-    if theta.support().is_empty() && contexts.columns() == theta.dimension() {
+    check_dimension(contexts, theta)?;
+    if theta.support().is_empty() {
         return Ok(words.iter().map(|word| nth_of(*word, arms) as i64).collect());
     }
-    let scores = scores(contexts, theta)?;
-    Ok(scores.chunks_exact(arms).zip(words).map(|(round, word)| best(round, *word) as i64).collect())
+    let mut chosen = vec![0; words.len()];
+    in_shares(contexts, theta, &mut chosen, |first, share| {
+        // A few rounds at a time: their scores never leave the nearest cache.
+        let mut scores = vec![0.0; ROUNDS_TOGETHER.min(share.len()) * arms];
+        for (b, block) in share.chunks_mut(ROUNDS_TOGETHER).enumerate() {
+            let from = first + b * ROUNDS_TOGETHER;
+            let scores = &mut scores[..block.len() * arms];
+            finite_scores(contexts, from * arms, theta, scores)?;
+            for ((arm, round), word) in block.iter_mut().zip(scores.chunks_exact(arms)).zip(&words[from..]) {
+                *arm = best(round, *word) as i64;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(chosen)
+}
+
+/// Fill `out` in shares that threads fetch as they are ready: `work(first, share)` fills `share`, whose first
+/// place is `first`.
+fn in_shares<A: Arms, T: Send>(
+    contexts: &A,
+    theta: &Theta,
+    out: &mut [T],
+    work: impl Fn(usize, &mut [T]) -> Result<()> + Sync,
+) -> Result<()> {
+    let threads = match contexts.values_read(theta) {
+        0..SERIAL_BELOW => 1,
+        _ => thread::available_parallelism().map_or(1, |cores| cores.get()),
+    };
+    if threads == 1 {
+        return work(0, out);
+    }
+    // Many shares: a thread takes a while to start, and meanwhile the others go on.
+    let size = out.len().div_ceil(SHARES).max(1);
+    let shares = Mutex::new(out.chunks_mut(size).enumerate());
+    let fetch = || -> Result<()> {
+        loop {
+            let next = shares.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((s, share)) = next else { return Ok(()) };
+            work(s * size, share)?;
+        }
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(fetch)).collect();
+        let mut done = fetch();
+        for other in others {
+            done = done.and(other.join().unwrap_or_else(|_| Err(Error::invalid("a worker thread stopped"))));
+        }
+        done
+    })
+}
+
+fn check_dimension<A: Arms>(contexts: &A, theta: &Theta) -> Result<()> {
+    if contexts.columns() == theta.dimension() {
+        Ok(())
+    } else {
+        Err(Error::invalid("theta must have one value for each column of contexts"))
+    }
+}
+
+fn finite_scores<A: Arms>(contexts: &A, first: usize, theta: &Theta, scores: &mut [f64]) -> Result<()> {
+    contexts.score(first, theta, scores)?;
+    if scores.iter().fold(true, |finite, score| finite & score.is_finite()) {
+        Ok(())
+    } else {
+        Err(Error::invalid("contexts must be finite, and so must their scores, where theta is not zero"))
+    }
 }
 
 /// The best of finite scores; among equal ones, each with the same probability.
 pub fn best(scores: &[f64], word: u64) -> usize {
-    let (mut top, mut ties, mut first) = (f64::NEG_INFINITY, 0, 0);
-    for (a, score) in scores.iter().enumerate() {
-        if *score > top {
-            (top, ties, first) = (*score, 1, a);
-        } else if *score == top {
-            ties += 1;
-        }
+    // Without branches: which arm is best is what a processor can't guess.
+    let top = scores.iter().fold(f64::NEG_INFINITY, |top, score| if *score > top { *score } else { top });
+    let (mut ties, mut first) = (0, 0);
+    for (a, score) in scores.iter().enumerate().rev() {
+        let is_top = *score == top;
+        ties += usize::from(is_top);
+        first = if is_top { a } else { first };
     }
     if ties <= 1 {
         return first;
