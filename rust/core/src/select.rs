@@ -9,9 +9,13 @@ use crate::error::{Error, Result};
 use crate::gradient::Theta;
 use crate::real::Real;
 use crate::rows::{Csr, Dense, Index};
+use crate::simd::prefetch;
 
 /// Rows scored together: eight sums that do not wait for each other.
 const TOGETHER: usize = 8;
+
+/// Rows between those that are scored and those that are asked for.
+const AHEAD: usize = 16;
 
 /// Rounds whose scores are compared before the next are computed.
 const ROUNDS_TOGETHER: usize = 64;
@@ -56,7 +60,12 @@ impl<T: Real> Arms for Dense<'_, T> {
         for group in &mut groups {
             let rows: [&[T]; TOGETHER] = std::array::from_fn(|k| self.row(i + k));
             let mut sums = [0.0; TOGETHER];
+            let ahead = self.rows_from(i, (Dense::rows(self) - i).min(2 * AHEAD));
             for (column, value) in theta.support().iter().zip(theta.values()) {
+                // Reads jump from row to row, which hardware prefetchers do not follow.
+                for k in 0..TOGETHER {
+                    prefetch(ahead, (AHEAD + k) * Dense::columns(self) + column);
+                }
                 for (sum, row) in sums.iter_mut().zip(rows) {
                     *sum += row[*column].to_f64() * value;
                 }
