@@ -62,8 +62,8 @@ def test_the_best_sparsity_is_near_the_true_one_and_too_much_costs_little():
 
 
 def test_regret_is_sublinear_in_the_number_of_arms():
-    end = ends("regret-vs-arms", 6, ["arms"], epsilon=(2.0,), arms=(2, 6))
-    assert 1 < end[6,] / end[2,] < 3
+    end = ends("regret-vs-arms", 6, ["arms"], epsilon=(2.0,), arms=(2, 24))
+    assert 1 < end[24,] / end[2,] < 7
 
 
 def test_privacy_costs_less_where_the_problem_itself_is_hard():
@@ -72,7 +72,7 @@ def test_privacy_costs_less_where_the_problem_itself_is_hard():
         curve = [end["FLIPHAT", alpha, epsilon] for epsilon in (0.5, 2.0, 8.0)]
         assert end["random", alpha, None] > curve[0] > curve[1] > curve[2]
     price = {alpha: end["FLIPHAT", alpha, 0.5] / end[NO_PRIVACY, alpha, None] for alpha in ("0", "infinity")}
-    assert 2 * price["0"] < price["infinity"]
+    assert 1.2 * price["0"] < price["infinity"]
 
 
 def test_each_step_from_the_papers_constants_to_the_default_lowers_the_regret():
