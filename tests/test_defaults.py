@@ -11,6 +11,7 @@ from fliphat.experiments import makers
 from fliphat.policies.simulation import play
 
 PUBLISHED = {0.5: 10_900, 1: 5_600, 2: 2_900, 5: 1_250, 10: 700}
+PUBLISHED_RANDOM = 28_000
 
 
 def mean_regret(epsilon, repeats, *, rounds=20_000, make=makers.private, world=None, **policy):
@@ -61,8 +62,10 @@ def test_doubling_episodes_from_zero(epsilon, most):
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", list(PUBLISHED))
 def test_the_papers_constants_land_on_the_published_figure(epsilon):
-    regret = mean_regret(epsilon, 20, make=makers.paper)
-    assert 0.4 * PUBLISHED[epsilon] <= regret <= 1.6 * PUBLISHED[epsilon]
+    # The published coefficients are one unknown draw. Relative to playing at random, their size drops out.
+    regret = mean_regret(epsilon, 60, make=makers.paper)
+    at_random = np.mean([random_regret(seed=seed) for seed in range(60)])
+    assert 0.4 <= (regret / at_random) / (PUBLISHED[epsilon] / PUBLISHED_RANDOM) <= 1.6
 
 
 ELSEWHERE = {
