@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fliphat.policies import fitting
+from fliphat.policies import files, fitting, ledger
 from fliphat.policies.facts import SparseEstimate
 
 DIM = 4
@@ -114,6 +114,13 @@ class Fits:
 
     def of(self, episode):
         return [call for call in self.calls if call[0] == episode]
+
+
+def without_syncs(monkeypatch):
+    """Leave out waiting for the disk, which only a machine that stops would notice."""
+    monkeypatch.setattr(files, "sync", lambda _: None)
+    monkeypatch.setattr(files, "sync_directory", lambda _: None)
+    monkeypatch.setattr(ledger, "_SYNCHRONOUS", "OFF")
 
 
 def same(seen, expected):
