@@ -31,7 +31,7 @@ mod _native {
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use super::audit::{audit_niht, audit_paper, audit_peel, audit_permute_and_flip};
+    use super::audit::{audit_fits, audit_niht, audit_paper, audit_peel, audit_permute_and_flip};
     #[pymodule_export]
     use super::elsewhere::niht_fit_sums;
     #[pymodule_export]
