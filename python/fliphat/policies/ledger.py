@@ -74,8 +74,8 @@ class Ledger:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 if connection.total_changes:
                     put(connection, _REST_SUM, _rest_sum(connection))
