@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies import fitting
+from fliphat.fit import make_fit
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.privacy.audit.bounds import Counts
 from fliphat.privacy.audit.cases import DIM, ROWS, SPARSITY, Case, pushed_sides
@@ -102,9 +102,11 @@ def _fitted_again(policy: FLIPHAT, restore: int) -> npt.NDArray[np.float64]:
     """Return what a broken policy would release if a restored copy fitted the rows once more."""
     engine: Any = policy._engine
     episode, settings = engine.episode, engine.settings
-    plan = engine.planner.plan(episode.index)
     numbers, present = episode.rewards()
-    if settings.seed is not None:  # another stream of the door, as fresh noise would be
+    if settings.seed is not None:  # another seed, as fresh noise would be
         settings = dataclasses.replace(settings, seed=settings.seed ^ (restore + 1))
-    estimate = fitting.fit(settings, plan, episode.rows.matrix(), numbers, present, engine.estimate)
-    return estimate.to_dense()
+    fit = make_fit(settings)
+    plan = fit.plan(episode.index, engine.known)
+    known = fit.run(plan, episode.rows.matrix(), numbers, present, engine.known)
+    theta: npt.NDArray[np.float64] = known.estimate.to_dense()
+    return theta

@@ -15,7 +15,7 @@ def regressor_case() -> Case:
     """Return the case of a fitted `PrivateSparseRegressor`, whose coefficients are looked at."""
     epsilon, delta = 1.0, 0.01
     model = PrivateSparseRegressor(epsilon=epsilon, delta=delta, sparsity=SPARSITY, l1_radius=1e6)
-    settings = model._plan(ROWS, DIM).settings
+    settings = model._plan(ROWS, DIM).kernel_arguments
     native = _niht.fit_settings(DIM, **settings)
     slots = settings["iterations"]
     unit = settings["step_size"] * settings["clip"] / (2**15 * ROWS)
