@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,11 @@ from fliphat import __version__, _check
 from fliphat.experiments.recipe import Recipe
 from fliphat.policies.simulation import play
 
-__all__ = ["Cell", "Labels", "Run", "grid", "run_cell"]
+__all__ = ["KEY_FORMAT", "Cell", "Labels", "Run", "grid", "run_cell"]
+
+#: How :meth:`Cell.key` is made. 1 had the modules of functions in it; 2 has their stable names. A change to
+#: what keys are made of needs a new number, so that old results are refused and not silently run again.
+KEY_FORMAT: Final = 2
 
 #: What a cell is called, such as (("policy", "FLIPHAT"), ("epsilon", 1.0)).
 Labels: TypeAlias = tuple[tuple[str, str | float], ...]
@@ -53,7 +57,15 @@ class Cell:
 
     def key(self, seed: int) -> str:
         """Return what identifies a run: everything its result depends on."""
-        parts = [__version__, str(self.policy), str(self.world), self.rounds, self.checkpoints, seed]
+        parts = [
+            KEY_FORMAT,
+            __version__,
+            str(self.policy),
+            str(self.world),
+            self.rounds,
+            self.checkpoints,
+            seed,
+        ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
@@ -78,7 +90,14 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a record for JSON."""
-        return {"key": self.key, "seed": self.seed, **dict(self.labels), "regret": list(self.regret)}
+        return {
+            "format": KEY_FORMAT,
+            "fliphat": __version__,
+            "key": self.key,
+            "seed": self.seed,
+            **dict(self.labels),
+            "regret": list(self.regret),
+        }
 
 
 def run_cell(cell: Cell, seed: int) -> Run:

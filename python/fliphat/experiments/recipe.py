@@ -4,9 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["Recipe"]
+__all__ = ["Recipe", "stable_name"]
+
+_Made = TypeVar("_Made", bound=Callable[..., Any])
+_stable_names: dict[Callable[..., Any], str] = {}
+
+
+def stable_name(name: str) -> Callable[[_Made], _Made]:
+    """Give a function or class the name that results know it by, wherever it is moved.
+
+    Without one, results know it by its module and name: moving it makes its finished runs strangers to
+    ``--resume``.
+
+    Examples
+    --------
+    >>> @stable_name("coin")
+    ... def coin(*, seed): ...
+    >>> print(Recipe.of(coin, sides=2))
+    coin(sides=2)
+    """
+
+    def give(make: _Made) -> _Made:
+        if name in _stable_names.values() and _stable_names.get(make) != name:
+            raise ValueError(f"name must be given once, got {name!r} for a second function")
+        _stable_names[make] = name
+        return make
+
+    return give
 
 
 @dataclass(frozen=True)
@@ -28,7 +54,7 @@ class Recipe:
     >>> from fliphat.environments import SparseLinear
     >>> recipe = Recipe.of(SparseLinear, dim=50, arms=2)
     >>> print(recipe)
-    fliphat.environments.linear.SparseLinear(arms=2, dim=50)
+    SparseLinear(arms=2, dim=50)
     >>> recipe(seed=3).seed
     3
     """
@@ -51,4 +77,5 @@ class Recipe:
 
     def __str__(self) -> str:
         options = ", ".join(f"{name}={value!r}" for name, value in self.options)
-        return f"{self.make.__module__}.{self.make.__qualname__}({options})"
+        name = _stable_names.get(self.make, f"{self.make.__module__}.{self.make.__qualname__}")
+        return f"{name}({options})"

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from fliphat.experiments.cells import Run
+from fliphat import __version__
+from fliphat.experiments.cells import KEY_FORMAT, Run
 
 __all__ = ["ResultFile"]
 
@@ -30,6 +31,11 @@ class ResultFile:
     ----------
     found : dict of str to tuple of float
         Cumulative regret of each run that was in the file, by key.
+
+    Raises
+    ------
+    ValueError
+        If the file to resume is damaged, or was written by another version: its runs would all be run again.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, resume: bool = False) -> None:
@@ -49,12 +55,23 @@ class ResultFile:
                 record = _record(line)
                 if record is None:
                     break
+                self._require_this_version(record)
                 self.found[record["key"]] = tuple(record["regret"])
                 whole += len(line)
             rest = lines.read()
         if rest:
             raise ValueError(f"{self.path} is damaged before its last line: remove it, or do not resume")
         os.truncate(self.path, whole)
+
+    def _require_this_version(self, record: dict[str, Any]) -> None:
+        """Refuse runs whose keys this version would not find, though they are there."""
+        made_by = (record.get("format", 1), record.get("fliphat"))
+        if made_by != (KEY_FORMAT, __version__):
+            version, form = made_by[1] or "an earlier version", made_by[0]
+            raise ValueError(
+                f"{self.path} has runs of fliphat {version} (format {form}), this is {__version__} (format "
+                f"{KEY_FORMAT}): resume with that version, or run without resuming, which keeps them as .old"
+            )
 
     def add(self, run: Run) -> None:
         """Append one run."""
