@@ -46,7 +46,9 @@ def first_plan(**changes):
 )
 def test_the_kernel_is_told_what_the_noise_was_calibrated_for(changes, monkeypatch):
     told = []
-    monkeypatch.setattr(_niht._native, "niht_fit", lambda rows, y, start, settings, *rest: told.append(settings))
+    monkeypatch.setattr(
+        _niht._native, "niht_fit", lambda rows, y, start, settings, *rest: told.append(settings)
+    )
     made, real = [], _niht._native.FitSettings
     monkeypatch.setattr(_niht._native, "FitSettings", lambda **given: made.append(given) or real(**given))
     fit, known = fit_of(**changes), fit_of(**changes).begin()
@@ -58,7 +60,15 @@ def test_the_kernel_is_told_what_the_noise_was_calibrated_for(changes, monkeypat
         # The claim is the policy's own, and the noise, which proves its claim when made, is what runs.
         assert (noise.epsilon, noise.delta) == (1.0, changes.get("delta", 0.01))
         assert noise.rounds_per_user == changes.get("rounds_per_user", 1) and noise.rows == plan.rows
-        for name in ("sparsity", "iterations", "clip", "pick_scale", "value_scale", "mechanism", "value_noise"):
+        for name in (
+            "sparsity",
+            "iterations",
+            "clip",
+            "pick_scale",
+            "value_scale",
+            "mechanism",
+            "value_noise",
+        ):
             assert made[-1][name] == getattr(noise, name), name
         assert made[-1]["noiseless"] is False
         if "iterations" in changes:
@@ -73,7 +83,7 @@ def test_pure_privacy_runs_laplace_values_in_every_episode():
     assert {plan.kernel_arguments["value_noise"] for plan in plans} == {"laplace"}
     # The control: noise with Gaussian values can't be part of such a plan, and can't claim delta = 0 itself.
     gaussian = fit_of().plan(0, fit_of().begin()).noise
-    with pytest.raises(ValueError, match="noise must be calibrated for delta = 0.0, got noise for 0.01"):
+    with pytest.raises(ValueError, match=r"noise must be calibrated for delta = 0\.0, got noise for 0\.01"):
         dataclasses.replace(plans[0], noise=gaussian)
     with pytest.raises(ValueError, match="no pure guarantee"):
         dataclasses.replace(gaussian, delta=0.0)
@@ -167,7 +177,7 @@ def test_a_plan_is_run_on_its_own_episode_its_own_shape_and_its_own_start():
         fit.run(plan, rows[1:], *given[1:], known)
     for start in (None, np.zeros(DIM)):
         if (start is None) == plan.warm:
-            with pytest.raises(ValueError, match="start must (not )?be given"):
+            with pytest.raises(ValueError, match=r"start must (not )?be given"):
                 run.from_rows(plan, *given[:2], start=start)
 
 
@@ -177,7 +187,10 @@ def test_no_iteration_reads_nothing():
     assert isinstance(plan, EmptyPlan) and plan.rows == 20
     assert not fit.run(plan, None, None, None, fit.begin()).estimate.to_dense().any()
     warm = KnownEstimate(SparseEstimate.from_dense(np.arange(DIM)), 1)
-    assert fit.run(dataclasses.replace(plan, episode=1, warm=True), None, None, None, warm).estimate is warm.estimate
+    assert (
+        fit.run(dataclasses.replace(plan, episode=1, warm=True), None, None, None, warm).estimate
+        is warm.estimate
+    )
 
 
 def test_the_papers_plan_takes_its_numbers_from_its_noise():
