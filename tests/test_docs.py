@@ -48,9 +48,9 @@ def test_the_tables_are_read_whole():
     "name",
     [
         "gradient/map.rs",
-        "rust/core/src/exact/",
+        "rust/core/src/noise/exact/",
         "tests/exactness.py",
-        "real.rs: BLOCK_ROWS",
+        "scalar.rs: BLOCK_ROWS",
         "entropy.rs: SecureRng",
         "SecureRng::from_os",
         "accounting.delta_from_rho(rho, epsilon) <= delta",

@@ -1,0 +1,5 @@
+//! Bindings of what follows the noise.
+
+pub(crate) mod play;
+pub(crate) mod project;
+pub(crate) mod score;
