@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from fliphat import _check
-from fliphat._hunt import Hunt
+from fliphat.planning.detection import Detection
 from fliphat.policies.fliphat import FLIPHAT
 
 __all__ = ["Plan", "PlannedEpisode", "plan"]
@@ -78,7 +78,7 @@ class Plan:
         return record
 
     def __str__(self) -> str:
-        from fliphat._plan_command import text
+        from fliphat.planning.output import text
 
         return text(self)
 
@@ -160,12 +160,12 @@ def plan(
 
 def _episodes(policy: FLIPHAT, rounds: int) -> tuple[PlannedEpisode, ...]:
     fit = policy._fit
-    hunt = Hunt(policy._settings)
+    detection = Detection(policy._settings)
     found: list[PlannedEpisode] = []
     first = 1
     while first <= rounds:
         episode = fit.plan(len(found), fit.begin())
-        smallest, noise = hunt.after(episode)
+        smallest, noise = detection.after(episode)
         found.append(
             PlannedEpisode(
                 episode=episode.episode,

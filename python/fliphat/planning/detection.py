@@ -24,7 +24,7 @@ from fliphat.fit.plan import IhtPlan
 from fliphat.fit.settings import Settings
 from fliphat.privacy.scales import NoiseScales
 
-__all__ = ["Hunt"]
+__all__ = ["Detection"]
 
 _Array = npt.NDArray[np.float64]
 
@@ -39,15 +39,15 @@ _LARGEST_LOG_ODDS: Final = 8.0
 _FOUND: Final = 0.6
 
 
-class Hunt:
+class Detection:
     """The chance of having found coefficients of every size, fit after fit.
 
     Examples
     --------
     >>> from fliphat import FLIPHAT
     >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01)._fit
-    >>> hunt, known = Hunt(fit.settings), fit.begin()
-    >>> first, second = (hunt.after(fit.plan(episode, known))[0] for episode in (0, 1))
+    >>> detection, known = Detection(fit.settings), fit.begin()
+    >>> first, second = (detection.after(fit.plan(episode, known))[0] for episode in (0, 1))
     >>> first > second
     True
     """
