@@ -276,7 +276,7 @@ def test_the_check_would_see_a_second_release(monkeypatch):
     policy = FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=3, growth=2)
     for number in (1, 2, 3):
         policy.update(policy.select(np.full((2, DIM), float(number))), float(number))
-    monkeypatch.setattr(engine.Engine, "_turn", lambda self: self.show(self.episode.successor.estimate))
+    monkeypatch.setattr(engine.Engine, "_turn", lambda self: self.show(self.episode.successor.known))
     with pytest.raises(Exception):  # noqa: B017
         policy.select(np.ones((2, DIM)))
     first = policy.estimate.values.tolist()
