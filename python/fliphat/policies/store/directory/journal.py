@@ -52,7 +52,7 @@ _GROUP: Final = 0.1
 #: A disk writes blocks of at least this many bytes.
 _BLOCK: Final = 512
 _NEW: Final = "new-"
-_CHUNK: Final = 1 << 20
+_CHUNK: Final = 1 << 17
 
 
 @dataclass(frozen=True)
