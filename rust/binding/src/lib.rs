@@ -12,6 +12,7 @@ mod gradient;
 mod lasso;
 mod niht;
 mod noise;
+mod price;
 mod project;
 mod rounds;
 mod select;
@@ -40,6 +41,8 @@ mod _native {
     use super::lasso::lasso_fit;
     #[pymodule_export]
     use super::niht::{FitSettings, niht_fit, niht_step, paper_fit};
+    #[pymodule_export]
+    use super::price::price;
     #[pymodule_export]
     use super::project::project_l1;
     #[pymodule_export]

@@ -15,6 +15,7 @@ pub mod lattice;
 pub mod niht;
 pub mod paper;
 pub mod peel;
+pub mod price;
 pub mod project;
 pub mod real;
 pub mod rounds;
