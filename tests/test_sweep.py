@@ -1,3 +1,4 @@
+import hashlib
 import json
 import math
 import os
@@ -9,10 +10,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fliphat import __version__, environments
 from fliphat.environments import SparseLinear, Uniform
-from fliphat.experiments import Cell, Recipe, ResultFile, Run, grid, makers, run_cell, summarise, sweep
-from fliphat.experiments.executors import open_executor
-from fliphat.experiments.summary import mean_interval
+from fliphat.experiments import (
+    Cell,
+    Recipe,
+    ResultFile,
+    Run,
+    grid,
+    makers,
+    run_cell,
+    stable_name,
+    summarise,
+    sweep,
+)
+from fliphat.experiments.catalog import NAMES, experiment
+from fliphat.experiments.run.executors import open_executor
+from fliphat.experiments.run.summary import mean_interval
 
 POLICIES = {
     "random": Recipe.of(makers.random),
@@ -127,6 +141,63 @@ def test_other_settings_are_other_runs(serial):
     keys = {one.key(0) for one in [cell, *others]} | {cell.key(1)}
     assert len(keys) == 6
     assert cell.key(0) == Cell((("policy", "x"),), cell.policy, cell.world, 400, (100, 400)).key(0)
+
+
+def test_results_do_not_know_where_functions_live(monkeypatch):
+    before = [cell.key(0) for cell in CELLS]
+    for make in (makers.random, makers.private, makers.lasso, makers.linucb, SparseLinear):
+        monkeypatch.setattr(make, "__module__", "fliphat.moved.elsewhere")
+    assert [cell.key(0) for cell in CELLS] == before
+    # Control: a function without a stable name is known by its module.
+    control = Cell(CELLS[0].labels, Recipe.of(grid), WORLDS["normal"], 400, (400,))
+    known = control.key(0)
+    monkeypatch.setattr(grid, "__module__", "fliphat.moved.elsewhere")
+    assert control.key(0) != known
+
+
+def test_keys_are_pinned():
+    """A key that changes makes every finished run a stranger: change KEY_FORMAT with it."""
+    cell = Cell((), Recipe.of(makers.private, epsilon=1.0), Recipe.of(SparseLinear, dim=9), 10, (5, 10))
+    assert str(cell.policy) == "private(epsilon=1.0)" and str(cell.world) == "SparseLinear(dim=9)"
+    parts = [2, __version__, str(cell.policy), str(cell.world), 10, [5, 10], 3]
+    assert cell.key(3) == hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
+
+
+def test_every_function_of_the_catalog_and_every_environment_has_a_stable_name():
+    recipes = {
+        recipe for name in NAMES for cell in experiment(name).cells for recipe in (cell.policy, cell.world)
+    }
+    made = {recipe.make for recipe in recipes} | {getattr(makers, name) for name in makers.__all__}
+    made |= {getattr(environments, name) for name in ("SparseClicks", "from_classification", "hard_instance")}
+    for make in made:
+        assert str(Recipe.of(make)) == f"{make.__name__}()"
+
+
+def test_a_name_is_given_once():
+    with pytest.raises(ValueError, match="name must be given once, got 'private' for a second function"):
+        stable_name("private")(sweep)
+    assert stable_name("private")(makers.private) is makers.private
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 1}, r"has runs of fliphat .* \(format 1\), this is .* \(format 2\)"),
+        ({"format": None, "fliphat": None}, r"has runs of fliphat an earlier version \(format 1\)"),
+        ({"fliphat": "0.0.9"}, r"has runs of fliphat 0.0.9 \(format 2\), this is"),
+    ],
+)
+def test_runs_of_another_version_are_refused_and_kept(tmp_path, serial, change, message):
+    path = tmp_path / "runs.jsonl"
+    record = {**serial[0].to_dict(), **change}
+    record = {name: value for name, value in record.items() if value is not None}
+    path.write_text(json.dumps(record) + "\n")
+    written = path.read_bytes()
+    with pytest.raises(ValueError, match=message):
+        ResultFile(path, resume=True)
+    assert path.read_bytes() == written
+    ResultFile(path).close()
+    assert path.with_name("runs.jsonl.old").read_bytes() == written
 
 
 def test_errors_of_a_run_reach_the_caller(tmp_path):

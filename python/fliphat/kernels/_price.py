@@ -23,7 +23,7 @@ def price(
     """Return an upper bound on delta at `epsilon` of releases in a fixed order, on a grid of losses.
 
     :mod:`fliphat.privacy.composition` chooses the grid; the bound holds for every grid and falls as the step
-    does. The algorithm and its error analysis are in ``rust/core/src/price``.
+    does. The algorithm and its error analysis are in ``rust/core/src/public/price``.
 
     Parameters
     ----------

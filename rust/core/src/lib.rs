@@ -1,26 +1,13 @@
-//! Kernels of fliphat: what private rows meet before noise is added, and the noise.
+//! Kernels of fliphat: what private rows meet before noise is added, the noise, and what follows it.
 //!
-//! Data flows one way: rows -> integers ([`gradient`]) -> sums -> noise -> estimate -> arms ([`select`]).
+//! Data flows one way: rows ([`matrix`]) -> integers and their sums ([`private`]) -> noise ([`noise`]) ->
+//! estimate and arms ([`public`]). [`research`] is for simulations, audits and baselines; [`runtime`] is what
+//! all of them stand on: errors, threads and instruction sets.
 #![deny(unsafe_code)]
 
-pub mod audit;
-pub mod bandwidth;
-pub mod entropy;
-pub mod error;
-pub mod exact;
-pub mod gradient;
-pub mod laplace_mechanism;
-pub mod lasso;
-pub mod lattice;
-pub mod niht;
-pub mod paper;
-pub mod peel;
-pub mod price;
-pub mod project;
-pub mod real;
-pub mod rounds;
-pub mod rows;
-pub mod select;
-pub mod sigmoid;
-pub mod simd;
-pub mod simulate;
+pub mod matrix;
+pub mod noise;
+pub mod private;
+pub mod public;
+pub mod research;
+pub mod runtime;

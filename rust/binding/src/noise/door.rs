@@ -1,0 +1,119 @@
+//! The test door to the raw samplers: predictable draws in bulk, for tests of their distributions. No
+//! privacy.
+
+use fliphat_core::noise::entropy::NoiseSource;
+use fliphat_core::noise::entropy::door::SeededNoise;
+use fliphat_core::noise::exact::bernoulli::BernoulliExp;
+use fliphat_core::noise::exact::gaussian::DiscreteGaussian;
+use fliphat_core::noise::exact::laplace::DiscreteLaplace;
+use fliphat_core::noise::exact::textbook;
+use fliphat_core::private::peel::PeelScratch;
+use fliphat_core::runtime::error::{Error, Result};
+use numpy::{PyReadonlyArray1, PyReadwriteArray1, PyReadwriteArray2};
+use pyo3::prelude::*;
+
+use crate::noise::release::{contiguous, peeler};
+use crate::runtime::Raised;
+
+/// Runs `$body` with `$noise` bound to the secure generator, or to stream `door.1` of seed `door.0` of the test door.
+macro_rules! with_noise {
+    ($door:expr, |$noise:ident| $body:expr) => {
+        match $door {
+            None => {
+                let $noise = &mut fliphat_core::noise::entropy::SecureRng::from_os()?;
+                $body
+            }
+            Some((seed, stream)) => {
+                let $noise = &mut fliphat_core::noise::entropy::door::SeededNoise::new(seed, stream);
+                $body
+            }
+        }
+    };
+}
+
+pub(crate) use with_noise;
+
+/// Fills `out` with raw 64-bit words of stream `stream` of `seed`.
+#[pyfunction]
+pub(crate) fn door_words(mut out: PyReadwriteArray1<'_, u64>, seed: u64, stream: u64) -> PyResult<()> {
+    let out = contiguous(out.as_slice_mut()).map_err(Raised::from)?;
+    SeededNoise::new(seed, stream).fill(out);
+    Ok(())
+}
+
+/// Fills `out` with draws of `sampler` and returns how many words they took.
+///
+/// `bernoulli` flips a coin of probability exp(-scale/denominator); the others ignore `denominator`.
+#[pyfunction]
+#[pyo3(signature = (out, sampler, scale, seed, *, stream=0, denominator=1))]
+pub(crate) fn door_draw(
+    py: Python<'_>,
+    mut out: PyReadwriteArray1<'_, i64>,
+    sampler: &str,
+    scale: u64,
+    seed: u64,
+    stream: u64,
+    denominator: u64,
+) -> PyResult<u64> {
+    let out = contiguous(out.as_slice_mut()).map_err(Raised::from)?;
+    let draw = || -> Result<u64> {
+        let noise = &mut SeededNoise::new(seed, stream);
+        match sampler {
+            "laplace" => DiscreteLaplace::new("scale", scale)?.fill(out, noise),
+            "laplace exact" => DiscreteLaplace::new("scale", scale)?.always_exact().fill(out, noise),
+            "laplace textbook" => out.fill_with(|| textbook::laplace(scale, noise)),
+            "gaussian" => {
+                let gaussian = DiscreteGaussian::new("scale", scale)?;
+                out.fill_with(|| gaussian.sample(noise));
+            }
+            "gaussian exact" => {
+                let gaussian = DiscreteGaussian::new("scale", scale)?.always_exact();
+                out.fill_with(|| gaussian.sample(noise));
+            }
+            "gaussian textbook" => out.fill_with(|| textbook::gaussian(scale, noise)),
+            "bernoulli" => {
+                let coin = BernoulliExp::new(scale, denominator)?;
+                out.fill_with(|| i64::from(coin.sample(noise)));
+            }
+            "bernoulli textbook" => {
+                out.fill_with(|| i64::from(textbook::bernoulli_exp(scale.into(), denominator.into(), noise)));
+            }
+            _ => return Err(Error::invalid("no such sampler")),
+        }
+        Ok(noise.words_drawn())
+    };
+    Ok(py.detach(draw).map_err(Raised::from)?)
+}
+
+/// Peels `v` once for each row of `supports` and `values`, on one stream.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn door_peel(
+    py: Python<'_>,
+    v: PyReadonlyArray1<'_, i64>,
+    pick_scale: u64,
+    value_scale: u64,
+    mechanism: &str,
+    value_noise: &str,
+    seed: u64,
+    mut supports: PyReadwriteArray2<'_, i64>,
+    mut values: PyReadwriteArray2<'_, i64>,
+) -> PyResult<()> {
+    let s = supports.as_array().ncols();
+    let v = contiguous(v.as_slice()).map_err(Raised::from)?;
+    let supports = contiguous(supports.as_slice_mut()).map_err(Raised::from)?;
+    let values = contiguous(values.as_slice_mut()).map_err(Raised::from)?;
+    let run = || -> Result<()> {
+        let peeler = peeler(mechanism, pick_scale, value_noise, value_scale)?;
+        let (mut scratch, mut picked) = (PeelScratch::default(), Vec::new());
+        let noise = &mut SeededNoise::new(seed, 0);
+        for (support, values) in supports.chunks_mut(s.max(1)).zip(values.chunks_mut(s.max(1))) {
+            peeler.peel(v, s, noise, &mut scratch, &mut picked)?;
+            for ((index, value), pick) in support.iter_mut().zip(values).zip(&picked) {
+                (*index, *value) = (pick.index as i64, pick.value);
+            }
+        }
+        Ok(())
+    };
+    Ok(py.detach(run).map_err(Raised::from)?)
+}

@@ -1,0 +1,4 @@
+//! Bindings of the noise.
+
+pub(crate) mod door;
+pub(crate) mod release;

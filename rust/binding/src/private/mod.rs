@@ -1,0 +1,5 @@
+//! Bindings of what private rows meet before noise is added.
+
+pub(crate) mod gradient;
+pub(crate) mod niht;
+pub(crate) mod niht_from_sums;

@@ -1,0 +1,206 @@
+//! Binding of an estimate that plays rounds and copies the chosen rows.
+
+use fliphat_core::matrix::scalar::Real;
+use fliphat_core::public::play::{Contexts, Rounds};
+use fliphat_core::public::theta::Theta;
+use fliphat_core::runtime::error::Error;
+use numpy::{Element, PyArray1, PyReadonlyArray1, PyReadwriteArray2};
+use pyo3::prelude::*;
+
+use crate::matrix::{Indices, Matrix, Values, with_csr, with_dense};
+use crate::runtime::Raised;
+
+/// Below this many values the work is shorter than handing the interpreter over and back.
+const HELD_BELOW: usize = 1 << 14;
+
+/// Where chosen rows go.
+#[derive(FromPyObject)]
+pub(crate) enum Target<'py> {
+    /// Single precision.
+    F32(PyReadwriteArray2<'py, f32>),
+    /// Double precision.
+    F64(PyReadwriteArray2<'py, f64>),
+}
+
+type Chosen<'py> = Bound<'py, PyArray1<i64>>;
+type SparseChosen<'py> =
+    (Chosen<'py>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyAny>);
+
+/// A public estimate, kept as its support: a round costs nothing for the coordinates that are zero.
+#[pyclass(frozen, module = "fliphat._native")]
+pub(crate) struct Estimate {
+    theta: Theta,
+}
+
+#[pymethods]
+impl Estimate {
+    #[new]
+    fn new(
+        indices: PyReadonlyArray1<'_, i64>,
+        values: PyReadonlyArray1<'_, f64>,
+        dimension: usize,
+    ) -> PyResult<Self> {
+        let (indices, values) = (indices.as_slice()?, values.as_slice()?);
+        if indices.len() != values.len() {
+            return Err(Raised::from(Error::invalid("theta must have one value for each index")).into());
+        }
+        let pairs = indices.iter().map(|index| *index as isize as usize).zip(values.iter().copied());
+        Ok(Estimate { theta: Theta::from_pairs(pairs, dimension).map_err(Raised::from)? })
+    }
+
+    /// Play one dense round and copy the chosen row to `out[at]`. The arm, or `-1 - arm` if invalid.
+    fn choose_one(
+        &self,
+        py: Python<'_>,
+        contexts: Matrix<'_>,
+        word: u64,
+        keep: bool,
+        mut out: Target<'_>,
+        at: usize,
+    ) -> PyResult<i64> {
+        let (words, keep) = ([word], [u8::from(keep)]);
+        let chosen = with_dense!(contexts, |rows| {
+            let rounds =
+                Rounds::new(&rows, rows.rows(), &self.theta, &words, Some(&keep)).map_err(Raised::from)?;
+            into_target(py, &rounds, rows.size(), &mut out, at, 1)?
+        });
+        Ok(chosen[0])
+    }
+
+    /// Play dense rounds and copy the chosen rows to `out[at..]`.
+    #[pyo3(signature = (contexts, arms, words, keep, out, at))]
+    #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+    fn choose_dense<'py>(
+        &self,
+        py: Python<'py>,
+        contexts: Matrix<'py>,
+        arms: usize,
+        words: PyReadonlyArray1<'py, u64>,
+        keep: Option<PyReadonlyArray1<'py, u8>>,
+        mut out: Target<'py>,
+        at: usize,
+    ) -> PyResult<Chosen<'py>> {
+        let words = words.as_slice()?;
+        let keep = keep.as_ref().map(|keep| keep.as_slice()).transpose()?;
+        let chosen = with_dense!(contexts, |rows| {
+            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep).map_err(Raised::from)?;
+            into_target(py, &rounds, rows.size(), &mut out, at, words.len())?
+        });
+        Ok(PyArray1::from_vec(py, chosen))
+    }
+
+    /// Play sparse rounds and copy the chosen rows to `out[at..]`.
+    #[pyo3(signature = (indptr, indices, data, arms, words, keep, out, at))]
+    #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+    fn choose_csr<'py>(
+        &self,
+        py: Python<'py>,
+        indptr: Indices<'py>,
+        indices: Indices<'py>,
+        data: Values<'py>,
+        arms: usize,
+        words: PyReadonlyArray1<'py, u64>,
+        keep: Option<PyReadonlyArray1<'py, u8>>,
+        mut out: Target<'py>,
+        at: usize,
+    ) -> PyResult<Chosen<'py>> {
+        let words = words.as_slice()?;
+        let keep = keep.as_ref().map(|keep| keep.as_slice()).transpose()?;
+        let chosen = with_csr!(indptr, indices, data, self.theta.dimension(), |rows| {
+            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep).map_err(Raised::from)?;
+            into_target(py, &rounds, rows.size(), &mut out, at, words.len())?
+        });
+        Ok(PyArray1::from_vec(py, chosen))
+    }
+
+    /// Play dense rounds; the chosen rows come back sparse: arms, row lengths, columns, values.
+    #[pyo3(signature = (contexts, arms, words, keep, double))]
+    fn choose_dense_to_csr<'py>(
+        &self,
+        py: Python<'py>,
+        contexts: Matrix<'py>,
+        arms: usize,
+        words: PyReadonlyArray1<'py, u64>,
+        keep: Option<PyReadonlyArray1<'py, u8>>,
+        double: bool,
+    ) -> PyResult<SparseChosen<'py>> {
+        let words = words.as_slice()?;
+        let keep = keep.as_ref().map(|keep| keep.as_slice()).transpose()?;
+        with_dense!(contexts, |rows| {
+            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep).map_err(Raised::from)?;
+            Ok(to_sparse(py, &rounds, double))
+        })
+    }
+
+    /// Play sparse rounds; the chosen rows come back sparse: arms, row lengths, columns, values.
+    #[pyo3(signature = (indptr, indices, data, arms, words, keep, double))]
+    #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+    fn choose_csr_to_csr<'py>(
+        &self,
+        py: Python<'py>,
+        indptr: Indices<'py>,
+        indices: Indices<'py>,
+        data: Values<'py>,
+        arms: usize,
+        words: PyReadonlyArray1<'py, u64>,
+        keep: Option<PyReadonlyArray1<'py, u8>>,
+        double: bool,
+    ) -> PyResult<SparseChosen<'py>> {
+        let words = words.as_slice()?;
+        let keep = keep.as_ref().map(|keep| keep.as_slice()).transpose()?;
+        with_csr!(indptr, indices, data, self.theta.dimension(), |rows| {
+            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep).map_err(Raised::from)?;
+            Ok(to_sparse(py, &rounds, double))
+        })
+    }
+}
+
+fn into_target<C: Contexts>(
+    py: Python<'_>,
+    rounds: &Rounds<'_, C>,
+    size: usize,
+    out: &mut Target<'_>,
+    at: usize,
+    count: usize,
+) -> PyResult<Vec<i64>> {
+    match out {
+        Target::F32(array) => into_rows(py, rounds, size, array, at, count),
+        Target::F64(array) => into_rows(py, rounds, size, array, at, count),
+    }
+}
+
+fn into_rows<C: Contexts, S: Real + Element>(
+    py: Python<'_>,
+    rounds: &Rounds<'_, C>,
+    size: usize,
+    out: &mut PyReadwriteArray2<'_, S>,
+    at: usize,
+    count: usize,
+) -> PyResult<Vec<i64>> {
+    let columns = out.as_array().dim().1;
+    let slice = out.as_slice_mut()?;
+    let range = at
+        .checked_mul(columns)
+        .zip(at.checked_add(count).and_then(|end| end.checked_mul(columns)))
+        .filter(|(_, end)| *end <= slice.len());
+    let Some((start, end)) = range else {
+        return Err(Raised::from(Error::invalid("out must have one row for each round")).into());
+    };
+    let rows = &mut slice[start..end];
+    let chosen =
+        if size < HELD_BELOW { rounds.play_dense(rows) } else { py.detach(|| rounds.play_dense(rows)) };
+    Ok(chosen.map_err(Raised::from)?)
+}
+
+fn to_sparse<'py, C: Contexts>(py: Python<'py>, rounds: &Rounds<'_, C>, double: bool) -> SparseChosen<'py> {
+    fn arrays<'py, C: Contexts, S: Real + Element>(
+        py: Python<'py>,
+        rounds: &Rounds<'_, C>,
+    ) -> SparseChosen<'py> {
+        let (chosen, rows) = py.detach(|| rounds.play_sparse::<S>());
+        let values = PyArray1::from_vec(py, rows.values).into_any();
+        let (lengths, columns) = (PyArray1::from_vec(py, rows.lengths), PyArray1::from_vec(py, rows.columns));
+        (PyArray1::from_vec(py, chosen), lengths, columns, values)
+    }
+    if double { arrays::<C, f64>(py, rounds) } else { arrays::<C, f32>(py, rounds) }
+}

@@ -1,0 +1,141 @@
+//! Runs one kernel on fixed inputs, for `benches/count_instructions.py`, which counts its instructions.
+//!
+//! Only what happens inside `counted` is counted: making the inputs is not.
+
+use fliphat_core::matrix::scalar::Real;
+use fliphat_core::matrix::{Csr, Dense};
+use fliphat_core::noise::entropy::door::SeededNoise;
+use fliphat_core::noise::laplace_mechanism::LaplaceMechanism;
+use fliphat_core::private::gradient::{Loss, Plan, Rewards, RowMap, clipped_sums};
+use fliphat_core::private::niht::{Settings, Threshold, niht};
+use fliphat_core::private::peel::{Mechanism, PeelScratch, Peeler, ValueNoise};
+use fliphat_core::public::project::project_l1;
+use fliphat_core::public::score::select_arms;
+use fliphat_core::public::theta::Theta;
+use fliphat_core::runtime::simd::Level;
+use std::hint::black_box;
+
+const ROWS: usize = 2000;
+const COLUMNS: usize = 400;
+const STORED: usize = 20;
+
+/// The valgrind run collects only while this function is on the stack.
+#[inline(never)]
+fn counted<T>(kernel: impl FnOnce() -> T) {
+    black_box(kernel());
+}
+
+/// A fixed sequence of numbers in [-1, 1), the same on every machine.
+struct Numbers(u64);
+
+impl Numbers {
+    fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 11
+    }
+
+    fn number(&mut self) -> f64 {
+        self.word() as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    fn numbers<T: Real>(&mut self, count: usize) -> Vec<T> {
+        (0..count).map(|_| T::from_f64(self.number())).collect()
+    }
+}
+
+fn theta(numbers: &mut Numbers, dimension: usize) -> Theta {
+    let pairs = (0..10).map(|place| (place * dimension / 10, numbers.number()));
+    Theta::from_pairs(pairs, dimension).expect("valid")
+}
+
+fn one_thread() -> Plan {
+    Plan { threads: Some(1), ..Plan::default() }
+}
+
+fn dense_gradient<T: Real>(numbers: &mut Numbers) {
+    let (x, y) = (numbers.numbers::<T>(ROWS * COLUMNS), numbers.numbers::<f64>(ROWS));
+    let theta = theta(numbers, COLUMNS);
+    let rows = Dense::new(&x, ROWS, COLUMNS).expect("shape");
+    let map = RowMap::new(&theta, 1.3, 5.0, Loss::Squared).expect("valid");
+    counted(|| clipped_sums(&rows, Rewards::new(&y, None)?, &map, one_thread()));
+}
+
+fn sparse_gradient(numbers: &mut Numbers) {
+    let columns = 100 * COLUMNS;
+    let offsets: Vec<i32> = (0..=ROWS).map(|row| (row * STORED) as i32).collect();
+    let mut columns_of = Vec::new();
+    for _ in 0..ROWS {
+        let start = numbers.word() as usize % (columns / STORED);
+        columns_of.extend((0..STORED).map(|place| (place * (columns / STORED) + start) as i32));
+    }
+    let (x, y) = (numbers.numbers::<f32>(ROWS * STORED), numbers.numbers::<f64>(ROWS));
+    let theta = theta(numbers, columns);
+    let rows = Csr::new(&offsets, &columns_of, &x, columns).expect("valid");
+    let map = RowMap::new(&theta, 1.3, 5.0, Loss::Squared).expect("valid");
+    counted(|| clipped_sums(&rows, Rewards::new(&y, None)?, &map, one_thread()));
+}
+
+fn arms(numbers: &mut Numbers) {
+    let (arms, rounds) = (3, 1000);
+    let x = numbers.numbers::<f32>(rounds * arms * COLUMNS);
+    let words: Vec<u64> = (0..rounds).map(|_| numbers.word()).collect();
+    let theta = theta(numbers, COLUMNS);
+    let contexts = Dense::new(&x, rounds * arms, COLUMNS).expect("shape");
+    counted(|| select_arms(&contexts, arms, &theta, &words));
+}
+
+fn peeler() -> Peeler {
+    Peeler::new(Mechanism::Exponential, 1 << 20, ValueNoise::Gaussian, 1 << 20).expect("valid")
+}
+
+fn peel(numbers: &mut Numbers) {
+    let v: Vec<i64> = (0..COLUMNS * 25).map(|_| (numbers.number() * 3e7) as i64).collect();
+    let peeler = peeler();
+    counted(|| {
+        let (mut scratch, mut picked) = (PeelScratch::default(), Vec::new());
+        let noise = &mut SeededNoise::new(1, 0);
+        (0..50).try_for_each(|_| peeler.peel(&v, 10, noise, &mut scratch, &mut picked))
+    });
+}
+
+fn fit(numbers: &mut Numbers) {
+    let (x, y) = (numbers.numbers::<f32>(ROWS * COLUMNS), numbers.numbers::<f64>(ROWS));
+    let rows = Dense::new(&x, ROWS, COLUMNS).expect("shape");
+    let settings = Settings {
+        sparsity: 10,
+        iterations: 3,
+        step_size: 1.0,
+        l1_radius: 10.0,
+        clip: 1.3,
+        reward_clip: 5.0,
+        loss: Loss::Squared,
+        threshold: Threshold::Private(peeler()),
+    };
+    counted(|| {
+        let start = Theta::from_pairs([], COLUMNS)?;
+        let noise = &mut SeededNoise::new(1, 0);
+        niht(&rows, Rewards::new(&y, None)?, start, &settings, noise, one_thread(), |_| ())
+    });
+}
+
+fn main() {
+    let numbers = &mut Numbers(1);
+    match std::env::args().nth(1).as_deref() {
+        Some("project_l1") => {
+            let v = numbers.numbers::<f64>(100_000);
+            counted(|| project_l1(&v, 10.0, Level::best()));
+        }
+        Some("clipped_gradient f32") => dense_gradient::<f32>(numbers),
+        Some("clipped_gradient f64") => dense_gradient::<f64>(numbers),
+        Some("clipped_gradient csr") => sparse_gradient(numbers),
+        Some("select_arms") => arms(numbers),
+        Some("laplace") => {
+            let mechanism = LaplaceMechanism::new(1.0).expect("valid");
+            let mut out = vec![0.0; 100_000];
+            counted(|| mechanism.fill(&mut out, &mut SeededNoise::new(1, 0)));
+        }
+        Some("peel") => peel(numbers),
+        Some("niht") => fit(numbers),
+        other => panic!("no such kernel: {other:?}"),
+    }
+}

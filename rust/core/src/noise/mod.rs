@@ -1,0 +1,5 @@
+//! Randomness, and the exact distributions that are drawn from it.
+
+pub mod entropy;
+pub mod exact;
+pub mod laplace_mechanism;

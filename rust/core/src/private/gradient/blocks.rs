@@ -1,0 +1,119 @@
+//! Blocks of rows handed to threads. Sums are integers: who adds what, and when, changes nothing.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::{Rewards, RowMap};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::simd::Level;
+
+/// Values a block should hold: 1 MB of f32, so that handing out a block costs nothing and no thread ends
+/// long after the others.
+const BLOCK_VALUES: usize = 1 << 18;
+
+/// Below this many values one thread is faster: starting a second takes about as long (30 us).
+const SERIAL_BELOW: usize = 1 << 18;
+
+/// How the work is cut up. No choice here can change a bit of the result.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Threads to use; `None` takes the machine's, or one if the work is small.
+    pub threads: Option<usize>,
+    /// Rows handed out at a time; `None` chooses.
+    pub block_rows: Option<usize>,
+    /// Instruction set.
+    pub level: Level,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan { threads: None, block_rows: None, level: Level::best() }
+    }
+}
+
+impl Plan {
+    fn threads_for(&self, stored: usize, blocks: usize) -> usize {
+        let wanted = match self.threads {
+            Some(threads) => threads,
+            None if stored < SERIAL_BELOW => 1,
+            None => thread::available_parallelism().map_or(1, |cores| cores.get()),
+        };
+        wanted.clamp(1, blocks.max(1))
+    }
+}
+
+/// A matrix that can add a range of its rows to integer sums.
+pub trait RowBlocks: Sync {
+    /// One thread's sums.
+    type Sums;
+
+    /// Number of rows.
+    fn rows(&self) -> usize;
+    /// Number of columns.
+    fn columns(&self) -> usize;
+    /// Values stored in all rows.
+    fn stored(&self) -> usize;
+    /// Sums that are all zero.
+    fn zero_sums(&self) -> Self::Sums;
+    /// Add the rows in `range`.
+    fn add(
+        &self,
+        range: Range<usize>,
+        rewards: Rewards<'_>,
+        map: &RowMap<'_>,
+        level: Level,
+        sums: &mut Self::Sums,
+    ) -> Result<()>;
+    /// The finished sums.
+    fn totals(&self, sums: Self::Sums) -> Vec<i64>;
+}
+
+pub(super) fn sum<R: RowBlocks>(
+    rows: &R,
+    rewards: Rewards<'_>,
+    map: &RowMap<'_>,
+    plan: Plan,
+) -> Result<Vec<i64>> {
+    let row_values = (rows.stored() / rows.rows().max(1)).max(1);
+    let block_rows = plan.block_rows.unwrap_or((BLOCK_VALUES / row_values).max(1)).max(1);
+    let blocks = rows.rows().div_ceil(block_rows);
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<Vec<i64>> {
+        let mut sums = rows.zero_sums();
+        loop {
+            let block = next.fetch_add(1, Ordering::Relaxed);
+            if block >= blocks {
+                return Ok(rows.totals(sums));
+            }
+            let range = block * block_rows..((block + 1) * block_rows).min(rows.rows());
+            let added = rows.add(range, rewards, map, plan.level, &mut sums);
+            if added.is_err() {
+                // Nothing will be returned: let the other threads stop at their next block.
+                next.store(blocks, Ordering::Relaxed);
+                added?;
+            }
+        }
+    };
+    // Threads live for one call only. A pool would leave a forked child waiting for threads it does not have.
+    let threads = plan.threads_for(rows.stored(), blocks);
+    if threads == 1 {
+        return work();
+    }
+    thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
+        let mut total = work();
+        for other in others {
+            let part =
+                other.join().unwrap_or_else(|_| Err(Error::invalid("a worker thread stopped unexpectedly")));
+            total = total.and_then(|mut total| {
+                for (a, b) in total.iter_mut().zip(part?) {
+                    *a += b;
+                }
+                Ok(total)
+            });
+        }
+        total
+    })
+}

@@ -1,0 +1,103 @@
+//! Sparse rows: only stored values are touched, and sums of half a million columns stay in the cache.
+
+use std::ops::Range;
+
+use super::{Rewards, RowBlocks, RowMap};
+use crate::matrix::scalar::{BLOCK_ROWS, Real};
+use crate::matrix::{Csr, Index};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::simd::{Level, Vectorised};
+
+/// One thread's sums: `i32` for the rows since the last flush (half the cache of `i64`), wide for all before;
+/// empty until there are such, since fresh memory costs more than the few rows of a short fit.
+#[derive(Debug)]
+pub struct SparseSums {
+    narrow: Vec<i32>,
+    narrow_rows: usize,
+    wide: Vec<i64>,
+}
+
+impl SparseSums {
+    fn flush(&mut self) {
+        self.wide.resize(self.narrow.len(), 0);
+        for (wide, narrow) in self.wide.iter_mut().zip(&mut self.narrow) {
+            *wide += i64::from(*narrow);
+            *narrow = 0;
+        }
+        self.narrow_rows = 0;
+    }
+}
+
+impl<T: Real, I: Index> RowBlocks for Csr<'_, T, I> {
+    type Sums = SparseSums;
+
+    fn rows(&self) -> usize {
+        Csr::rows(self)
+    }
+
+    fn columns(&self) -> usize {
+        Csr::columns(self)
+    }
+
+    fn stored(&self) -> usize {
+        Csr::stored(self)
+    }
+
+    fn zero_sums(&self) -> SparseSums {
+        SparseSums { narrow: vec![0; Csr::columns(self)], narrow_rows: 0, wide: Vec::new() }
+    }
+
+    fn add(
+        &self,
+        range: Range<usize>,
+        rewards: Rewards<'_>,
+        map: &RowMap<'_>,
+        level: Level,
+        sums: &mut SparseSums,
+    ) -> Result<()> {
+        level.run(AddBlock { rows: *self, range, rewards, map, sums })
+    }
+
+    fn totals(&self, mut sums: SparseSums) -> Vec<i64> {
+        if sums.wide.is_empty() {
+            return sums.narrow.into_iter().map(i64::from).collect();
+        }
+        for (wide, narrow) in sums.wide.iter_mut().zip(sums.narrow) {
+            *wide += i64::from(narrow);
+        }
+        sums.wide
+    }
+}
+
+struct AddBlock<'a, 'b, T, I> {
+    rows: Csr<'a, T, I>,
+    range: Range<usize>,
+    rewards: Rewards<'a>,
+    map: &'a RowMap<'a>,
+    sums: &'b mut SparseSums,
+}
+
+impl<T: Real, I: Index> Vectorised for AddBlock<'_, '_, T, I> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run(self) -> Result<()> {
+        let AddBlock { rows, range, rewards, map, sums } = self;
+        for i in range {
+            let Some(reward) = rewards.get(i) else { continue };
+            let (columns, values) = rows.canonical_row(i)?;
+            if values.iter().fold(false, |bad, x| bad | !x.is_finite()) {
+                return Err(Error::invalid("X must be finite"));
+            }
+            let factor: T = map.factor(map.theta().dot_sparse(columns, values), reward)?;
+            if sums.narrow_rows == BLOCK_ROWS {
+                sums.flush();
+            }
+            sums.narrow_rows += 1;
+            for (column, x) in columns.iter().zip(values) {
+                sums.narrow[column.position()] += x.quantise(factor);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! Peeling: the private choice of the s largest coordinates, and their noisy values (algorithm "Peeling" of
+//! the FLIPHAT paper).
+//!
+//! | here | paper |
+//! |---|---|
+//! | `v`, integers in lattice units | v |
+//! | `pick_scale` | beta of the exponential mechanism, or xi of report-noisy-max |
+//! | `value_scale` | the scale of the final noise w~ |
+//!
+//! `v` is private and integer; what leaves this module is public. If replacing a person moves every |v_j|
+//! by at most L:
+//! * a pick of the exponential mechanism is (2L/pick_scale)-bounded-range, so (L/pick_scale)^2/2 zCDP;
+//! * a pick of report-noisy-max is (2L/pick_scale)-DP;
+//! * a value is (L/value_scale)^2/2 zCDP (Gaussian) or (L/value_scale)-DP (Laplace), if v_j itself moves by
+//!   at most L.
+
+mod buckets;
+mod exponential;
+mod noisy_max;
+
+use crate::noise::entropy::NoiseSource;
+use crate::noise::exact::gaussian::DiscreteGaussian;
+use crate::noise::exact::laplace::DiscreteLaplace;
+use crate::runtime::error::{Error, Result};
+use exponential::{ExponentialMechanism, ExponentialScratch};
+use noisy_max::{NoisyMax, NoisyMaxScratch};
+
+/// |v_j| is below this; released values are clamped to it, exclusive.
+pub const MAGNITUDE_LIMIT: u64 = 1 << 62;
+
+/// How a coordinate is picked among the remaining ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    /// Probability exactly proportional to exp(|v_j|/pick_scale).
+    Exponential,
+    /// The largest |v_j| + fresh discrete Laplace noise of scale pick_scale, ties to the lowest index (the
+    /// paper's Peeling).
+    Laplace,
+}
+
+/// What is added to the value of a picked coordinate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueNoise {
+    /// Discrete Gaussian with sigma = value_scale.
+    Gaussian,
+    /// Discrete Laplace of scale value_scale.
+    Laplace,
+}
+
+/// A coordinate that was picked, with its released value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pick {
+    /// The coordinate.
+    pub index: usize,
+    /// clamp(v_j + noise, +-(2^62 - 1)).
+    pub value: i64,
+}
+
+/// Memory that calls can share. What it holds between calls is private data.
+#[derive(Default)]
+pub struct PeelScratch {
+    exponential: ExponentialScratch,
+    noisy_max: NoisyMaxScratch,
+}
+
+/// Validated peeling: from here on only bad input sizes can fail.
+pub struct Peeler {
+    picks: PickSampler,
+    values: ValueSampler,
+}
+
+enum PickSampler {
+    Exponential(ExponentialMechanism),
+    Laplace(NoisyMax),
+}
+
+enum ValueSampler {
+    Gaussian(DiscreteGaussian),
+    Laplace(DiscreteLaplace),
+}
+
+impl Peeler {
+    /// # Errors
+    /// If a scale is not in 1..2^40.
+    pub fn new(
+        mechanism: Mechanism,
+        pick_scale: u64,
+        value_noise: ValueNoise,
+        value_scale: u64,
+    ) -> Result<Self> {
+        Ok(Peeler {
+            picks: match mechanism {
+                Mechanism::Exponential => PickSampler::Exponential(ExponentialMechanism::new(pick_scale)?),
+                Mechanism::Laplace => PickSampler::Laplace(NoisyMax::new(pick_scale)?),
+            },
+            values: match value_noise {
+                ValueNoise::Gaussian => {
+                    ValueSampler::Gaussian(DiscreteGaussian::new("value_scale", value_scale)?)
+                }
+                ValueNoise::Laplace => {
+                    ValueSampler::Laplace(DiscreteLaplace::new("value_scale", value_scale)?)
+                }
+            },
+        })
+    }
+
+    /// The same peeler decided by integers alone. For tests.
+    #[doc(hidden)]
+    pub fn always_exact(self) -> Self {
+        Peeler {
+            picks: match self.picks {
+                PickSampler::Exponential(picks) => PickSampler::Exponential(picks.always_exact()),
+                PickSampler::Laplace(picks) => PickSampler::Laplace(picks.always_exact()),
+            },
+            values: match self.values {
+                ValueSampler::Gaussian(values) => ValueSampler::Gaussian(values.always_exact()),
+                ValueSampler::Laplace(values) => ValueSampler::Laplace(values.always_exact()),
+            },
+        }
+    }
+
+    /// Picks `count` coordinates of `v` one after the other and writes them to `picked`, in that order;
+    /// their values' noise is fresh.
+    ///
+    /// # Errors If `count` exceeds the length of `v`, that length is 2^32 or more, or a coordinate is 2^62
+    /// or more in magnitude. Then nothing is released.
+    pub fn peel(
+        &self,
+        v: &[i64],
+        count: usize,
+        noise: &mut impl NoiseSource,
+        scratch: &mut PeelScratch,
+        picked: &mut Vec<Pick>,
+    ) -> Result<()> {
+        picked.clear();
+        if count > v.len() {
+            return Err(Error::invalid(format!(
+                "s must be an integer from 0 to the length of v ({}), got {count}",
+                v.len()
+            )));
+        }
+        if v.len() > u32::MAX as usize {
+            return Err(Error::invalid("v must have fewer than 2**32 elements"));
+        }
+        let largest = v.iter().map(|x| x.unsigned_abs()).max().unwrap_or(0);
+        if largest >= MAGNITUDE_LIMIT {
+            return Err(Error::invalid("v must lie strictly between -2**62 and 2**62"));
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        let mut keep = |index: usize| picked.push(Pick { index, value: v[index] });
+        match &self.picks {
+            PickSampler::Exponential(picks) => {
+                picks.pick(v, largest, count, noise, &mut scratch.exponential, &mut keep);
+            }
+            PickSampler::Laplace(picks) => picks.pick(v, count, noise, &mut scratch.noisy_max, &mut keep),
+        }
+        for pick in picked.iter_mut() {
+            let draw = match &self.values {
+                ValueSampler::Gaussian(sampler) => sampler.sample(noise),
+                ValueSampler::Laplace(sampler) => sampler.sample(noise),
+            };
+            pick.value = released(pick.value, draw);
+        }
+        Ok(())
+    }
+}
+
+/// clamp(value + noise) as post-processing of the exact sum: noise that saturated at 2^63 - 1 clamps just
+/// the same, because
+/// |value| < 2^62.
+fn released(value: i64, noise: i64) -> i64 {
+    const LIMIT: i64 = MAGNITUDE_LIMIT as i64 - 1;
+    value.saturating_add(noise).clamp(-LIMIT, LIMIT)
+}
+
+#[cfg(test)]
+mod tests;

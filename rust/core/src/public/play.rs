@@ -1,0 +1,328 @@
+//! Rounds of play: the best arm of each round, whether its contexts can be used, and the chosen row, copied.
+//!
+//! What happens to a round is a function of that round's own contexts, its one random word and the public
+//! estimate. In particular contents never raise: a bad round would otherwise stop the others of its batch, or
+//! move every later episode.
+//!
+//! A round is *valid* if every value of every arm is finite in single precision, sparse rows have strictly
+//! increasing columns in range, and all scores are finite. An invalid round plays a uniform arm and leaves a
+//! row of zeros.
+
+use std::thread;
+
+use crate::matrix::scalar::Real;
+use crate::matrix::{Csr, Dense, Index};
+use crate::public::score::{Arms, best, nth_of};
+use crate::public::theta::Theta;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::simd::{Level, Vectorised};
+
+/// Below this many values one thread is faster: starting a second takes about as long.
+const SERIAL_BELOW: usize = 1 << 18;
+
+/// Contexts whose rows can be checked and copied: dense or sparse.
+pub trait Contexts: Arms {
+    /// Whether row `i` can be stored: canonical, and finite in single precision.
+    fn storable(&self, i: usize) -> bool;
+    /// Copy row `i`, rounded to the stored type.
+    fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]);
+    /// Append row `i`'s non-zero values, rounded to the stored type.
+    fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>);
+    /// Values read by checking all rows.
+    fn size(&self) -> usize;
+}
+
+#[inline(always)]
+fn all_finite<T: Real>(row: &[T]) -> bool {
+    !f32::tripped(row.iter().fold(0, |probe, x| f32::join(probe, (x.to_f64() as f32).probe())))
+}
+
+impl<T: Real> Contexts for Dense<'_, T> {
+    #[inline(always)]
+    fn storable(&self, i: usize) -> bool {
+        all_finite(self.row(i))
+    }
+
+    #[inline(always)]
+    fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]) {
+        for (stored, x) in out.iter_mut().zip(self.row(i)) {
+            *stored = S::from_f64(x.to_f64());
+        }
+    }
+
+    fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>) {
+        for (column, x) in self.row(i).iter().enumerate().filter(|(_, x)| **x != T::ZERO) {
+            columns.push(column as i32);
+            values.push(S::from_f64(x.to_f64()));
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.rows() * self.columns()
+    }
+}
+
+impl<T: Real, I: Index> Contexts for Csr<'_, T, I> {
+    #[inline(always)]
+    fn storable(&self, i: usize) -> bool {
+        self.canonical_row(i).is_ok_and(|(_, values)| all_finite(values))
+    }
+
+    #[inline(always)]
+    fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]) {
+        out.fill(S::ZERO);
+        let (columns, values) = self.row(i);
+        for (column, x) in columns.iter().zip(values) {
+            out[column.position()] = S::from_f64(x.to_f64());
+        }
+    }
+
+    fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>) {
+        let (columns_of, row) = self.row(i);
+        columns.extend(columns_of.iter().map(|column| column.position() as i32));
+        values.extend(row.iter().map(|x| S::from_f64(x.to_f64())));
+    }
+
+    fn size(&self) -> usize {
+        self.stored()
+    }
+}
+
+/// What one estimate makes of many rounds: round `i` is rows `i * arms .. (i + 1) * arms` of the contexts,
+/// `words[i]` its share of randomness, and `keep[i] == 0` says that its row must not be kept.
+#[derive(Debug)]
+pub struct Rounds<'a, C> {
+    contexts: &'a C,
+    arms: usize,
+    theta: &'a Theta,
+    words: &'a [u64],
+    keep: Option<&'a [u8]>,
+}
+
+/// Chosen rows as compressed sparse rows without offsets.
+#[derive(Debug)]
+pub struct SparseRows<S> {
+    /// Stored values of each row.
+    pub lengths: Vec<u32>,
+    /// Column of each stored value.
+    pub columns: Vec<i32>,
+    /// The stored values.
+    pub values: Vec<S>,
+}
+
+impl<'a, C: Contexts> Rounds<'a, C> {
+    /// Group `contexts` into rounds.
+    ///
+    /// # Errors
+    /// If shapes do not fit. Never because of what a context holds.
+    pub fn new(
+        contexts: &'a C,
+        arms: usize,
+        theta: &'a Theta,
+        words: &'a [u64],
+        keep: Option<&'a [u8]>,
+    ) -> Result<Self> {
+        if contexts.columns() != theta.dimension() || theta.dimension() > i32::MAX as usize {
+            return Err(Error::invalid("contexts must have one column for each coordinate of the estimate"));
+        }
+        if arms == 0 || words.len().checked_mul(arms) != Some(contexts.rows()) {
+            return Err(Error::invalid("contexts must hold a whole number of rounds of at least one arm"));
+        }
+        if keep.is_some_and(|keep| keep.len() != words.len()) {
+            return Err(Error::invalid("keep must have one flag for each round"));
+        }
+        Ok(Rounds { contexts, arms, theta, words, keep })
+    }
+
+    /// Play all rounds and copy the chosen rows into `out`, zeros where none is kept. Returns each round's
+    /// arm, or `-1 - arm` if the round is invalid.
+    ///
+    /// # Errors
+    /// If `out` has not one row for each round.
+    pub fn play_dense<S: Real>(&self, out: &mut [S]) -> Result<Vec<i64>> {
+        let columns = self.contexts.columns();
+        if self.words.len().checked_mul(columns) != Some(out.len()) {
+            return Err(Error::invalid("out must have one row for each round"));
+        }
+        let mut chosen = vec![0; self.words.len()];
+        let threads = match self.contexts.size() {
+            0..SERIAL_BELOW => 1,
+            _ => thread::available_parallelism().map_or(1, |cores| cores.get()),
+        };
+        let level = Level::best();
+        if threads == 1 {
+            level.run(DensePart { rounds: self, first: 0, chosen: &mut chosen, out });
+            return Ok(chosen);
+        }
+        let share = chosen.len().div_ceil(threads).max(1);
+        thread::scope(|scope| {
+            let parts = chosen.chunks_mut(share).zip(out.chunks_mut((share * columns).max(1)));
+            let mut jobs = parts.enumerate().map(|(p, (chosen, out))| DensePart {
+                rounds: self,
+                first: p * share,
+                chosen,
+                out,
+            });
+            let own = jobs.next();
+            let others: Vec<_> = jobs.map(|job| scope.spawn(move || level.run(job))).collect();
+            if let Some(job) = own {
+                level.run(job);
+            }
+            others
+                .into_iter()
+                .try_for_each(|other| other.join().map_err(|_| Error::invalid("a worker thread stopped")))
+        })?;
+        Ok(chosen)
+    }
+
+    /// As [`Rounds::play_dense`], for rows that are stored sparse.
+    pub fn play_sparse<S: Real>(&self) -> (Vec<i64>, SparseRows<S>) {
+        let mut rows = SparseRows {
+            lengths: Vec::with_capacity(self.words.len()),
+            columns: Vec::new(),
+            values: Vec::new(),
+        };
+        let mut scores = vec![0.0; self.arms];
+        let chosen = (0..self.words.len()).map(|round| {
+            let chosen = self.play(round, &mut scores);
+            let before = rows.values.len();
+            if self.keeps(round) && chosen >= 0 {
+                self.contexts.append(
+                    round * self.arms + chosen as usize,
+                    &mut rows.columns,
+                    &mut rows.values,
+                );
+            }
+            rows.lengths.push((rows.values.len() - before) as u32);
+            chosen
+        });
+        (chosen.collect(), rows)
+    }
+
+    #[inline(always)]
+    fn keeps(&self, round: usize) -> bool {
+        self.keep.is_none_or(|keep| keep[round] != 0)
+    }
+
+    #[inline(always)]
+    fn play(&self, round: usize, scores: &mut [f64]) -> i64 {
+        let first = round * self.arms;
+        let word = self.words[round];
+        let storable = (first..first + self.arms).all(|i| self.contexts.storable(i));
+        if storable
+            && self.contexts.score(first, self.theta, scores).is_ok()
+            && scores.iter().all(|score| score.is_finite())
+        {
+            best(scores, word) as i64
+        } else {
+            -1 - nth_of(word, self.arms) as i64
+        }
+    }
+}
+
+struct DensePart<'a, 'b, C, S> {
+    rounds: &'b Rounds<'a, C>,
+    first: usize,
+    chosen: &'b mut [i64],
+    out: &'b mut [S],
+}
+
+impl<C: Contexts, S: Real> Vectorised for DensePart<'_, '_, C, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let rounds = self.rounds;
+        let mut scores = vec![0.0; rounds.arms];
+        let rows = self.out.chunks_exact_mut(rounds.contexts.columns().max(1));
+        for ((round, chosen), row) in (self.first..).zip(self.chosen).zip(rows) {
+            *chosen = rounds.play(round, &mut scores);
+            if *chosen >= 0 && rounds.keeps(round) {
+                rounds.contexts.copy_dense(round * rounds.arms + *chosen as usize, row);
+            } else {
+                row.fill(S::ZERO);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn theta() -> Theta {
+        Theta::from_pairs([(1, 2.0)], 3).expect("valid")
+    }
+
+    /// Two rounds of two arms; the second has `bad` in a column the estimate never reads.
+    fn values(bad: f64) -> Vec<f64> {
+        vec![0.0, 1.0, 5.0, 0.0, 3.0, 6.0, 7.0, 1.0, bad, 8.0, -1.0, 0.0]
+    }
+
+    #[test]
+    fn the_best_arm_is_chosen_and_its_row_copied() {
+        let (x, theta) = (values(0.0), theta());
+        let contexts = Dense::new(&x, 4, 3).expect("shape");
+        let rounds = Rounds::new(&contexts, 2, &theta, &[0, 0], None).expect("shape");
+        let mut out = [9.0f32; 6];
+        assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, 0]);
+        assert_eq!(out, [0.0, 3.0, 6.0, 7.0, 1.0, 0.0]);
+        let (chosen, rows) = rounds.play_sparse::<f64>();
+        assert_eq!(chosen, [1, 0]);
+        assert_eq!(
+            (rows.lengths, rows.columns, rows.values),
+            (vec![2, 2], vec![1, 2, 0, 1], vec![3.0, 6.0, 7.0, 1.0])
+        );
+    }
+
+    #[test]
+    fn an_invalid_round_is_uniform_leaves_zeros_and_touches_no_other() {
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e39] {
+            let (x, theta) = (values(bad), theta());
+            let contexts = Dense::new(&x, 4, 3).expect("shape");
+            for (word, arm) in [(0, 0), (u64::MAX, 1)] {
+                let words = [word, word];
+                let rounds = Rounds::new(&contexts, 2, &theta, &words, None).expect("shape");
+                let mut out = [9.0f32; 6];
+                assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, -1 - arm]);
+                assert_eq!(out, [0.0, 3.0, 6.0, 0.0, 0.0, 0.0]);
+                assert_eq!(rounds.play_sparse::<f32>().1.lengths, [2, 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_sparse_round_with_bad_columns_is_invalid() {
+        let theta = theta();
+        for columns in [[0i32, 0], [1, 0], [0, 3], [-1, 1]] {
+            let contexts = Csr::new(&[0, 2], &columns, &[1.0f32, 2.0], 3).expect("offsets");
+            let rounds = Rounds::new(&contexts, 1, &theta, &[7], None).expect("shape");
+            assert_eq!(rounds.play_sparse::<f32>().0, [-1]);
+            assert_eq!(rounds.play_dense(&mut [1.0f32; 3]).expect("shape"), [-1]);
+        }
+    }
+
+    #[test]
+    fn rows_that_must_not_be_kept_are_zeros() {
+        let (x, theta) = (values(0.0), theta());
+        let contexts = Dense::new(&x, 4, 3).expect("shape");
+        let rounds = Rounds::new(&contexts, 2, &theta, &[0, 0], Some(&[0, 1])).expect("shape");
+        let mut out = [9.0f64; 6];
+        assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, 0]);
+        assert_eq!(out, [0.0, 0.0, 0.0, 7.0, 1.0, 0.0]);
+        assert_eq!(rounds.play_sparse::<f32>().1.lengths, [0, 2]);
+    }
+
+    #[test]
+    fn shapes_must_fit() {
+        let (x, theta) = (values(0.0), theta());
+        let contexts = Dense::new(&x, 4, 3).expect("shape");
+        assert!(Rounds::new(&contexts, 3, &theta, &[0], None).is_err());
+        assert!(Rounds::new(&contexts, 0, &theta, &[], None).is_err());
+        assert!(Rounds::new(&contexts, 2, &theta, &[0, 0], Some(&[1])).is_err());
+        let other = Theta::from_pairs([], 2).expect("valid");
+        assert!(Rounds::new(&contexts, 2, &other, &[0, 0], None).is_err());
+        let rounds = Rounds::new(&contexts, 2, &theta, &[0, 0], None).expect("shape");
+        assert!(rounds.play_dense(&mut [0.0f32; 5]).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! A public estimate: sparse, and quick to multiply with a row.
+
+use crate::matrix::Index;
+use crate::matrix::scalar::Real;
+use crate::runtime::error::{Error, Result};
+
+/// A public estimate: its non-zero values in ascending column order, and a bit for each column.
+#[derive(Debug, Clone)]
+pub struct Theta {
+    support: Vec<usize>,
+    values: Vec<f64>,
+    /// One bit a column: at half a million columns this stays in the nearest caches, a dense vector would not.
+    members: Vec<u64>,
+    dimension: usize,
+}
+
+impl Theta {
+    /// From a dense vector.
+    ///
+    /// # Errors
+    /// If a value is not finite.
+    pub fn from_dense(dense: &[f64]) -> Result<Self> {
+        let mut pairs = Vec::new();
+        for (c, chunk) in dense.chunks(64).enumerate() {
+            // An estimate is mostly zeros: pass over them without a branch for each.
+            if chunk.iter().fold(false, |any, value| any | (*value != 0.0)) {
+                let columns = (c * 64..).zip(chunk);
+                pairs.extend(
+                    columns.filter(|(_, value)| **value != 0.0).map(|(column, value)| (column, *value)),
+                );
+            }
+        }
+        Self::from_pairs(pairs, dense.len())
+    }
+
+    /// From columns in ascending order and their values.
+    ///
+    /// # Errors
+    /// If a value is not finite or the columns are not strictly increasing below `dimension`.
+    pub fn from_pairs(pairs: impl IntoIterator<Item = (usize, f64)>, dimension: usize) -> Result<Self> {
+        let (support, values): (Vec<usize>, Vec<f64>) = pairs.into_iter().unzip();
+        if values.iter().any(|value| !value.is_finite()) {
+            return Err(Error::invalid("theta must be finite"));
+        }
+        if support.windows(2).any(|pair| pair[0] >= pair[1])
+            || support.last().is_some_and(|last| *last >= dimension)
+        {
+            return Err(Error::invalid("theta's columns must increase and stay below its dimension"));
+        }
+        let mut members = vec![0; dimension.div_ceil(64)];
+        for column in &support {
+            members[column / 64] |= 1 << (column % 64);
+        }
+        Ok(Theta { support, values, members, dimension })
+    }
+
+    /// As a dense vector.
+    pub fn to_dense(&self) -> Vec<f64> {
+        let mut dense = vec![0.0; self.dimension];
+        for (column, value) in self.support.iter().zip(&self.values) {
+            dense[*column] = *value;
+        }
+        dense
+    }
+
+    /// Columns of X it applies to.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// Columns with a non-zero value, ascending.
+    pub fn support(&self) -> &[usize] {
+        &self.support
+    }
+
+    /// The non-zero values.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// `x'theta` for a dense row: ascending columns, multiply then add.
+    #[inline(always)]
+    pub fn dot_dense<T: Real>(&self, row: &[T]) -> f64 {
+        let mut sum = 0.0;
+        for (column, value) in self.support.iter().zip(&self.values) {
+            sum += row[*column].to_f64() * value;
+        }
+        sum
+    }
+
+    /// `x'theta` for a canonical sparse row: the same additions in the same order. Columns that the row does
+    /// not store would add a zero, which changes no bit of a sum that starts at +0.
+    #[inline(always)]
+    pub fn dot_sparse<T: Real, I: Index>(&self, columns: &[I], row: &[T]) -> f64 {
+        let mut sum = 0.0;
+        if self.support.is_empty() {
+            return sum;
+        }
+        for (column, x) in columns.iter().zip(row) {
+            let column = column.position();
+            if self.members[column / 64] >> (column % 64) & 1 == 1 {
+                // Rare: a row meets few of the support's columns.
+                if let Ok(place) = self.support.binary_search(&column) {
+                    sum += x.to_f64() * self.values[place];
+                }
+            }
+        }
+        sum
+    }
+}

@@ -1,0 +1,76 @@
+//! Simulated environments: contexts, rewards and regret. Simulation only; nothing here may touch private data.
+//!
+//! A round is a pure function of (seed, round number): every round owns [`streams`](stream) of its own, so how
+//! rounds are cut into calls changes no bit, and two policies that run on one seed meet the same people.
+
+pub mod clicks;
+pub mod completion;
+pub mod conditional;
+pub mod gaussian;
+pub mod linear;
+pub mod marginal;
+pub mod reward;
+
+use crate::noise::entropy::SimulationRng;
+
+/// What a policy met in some rounds, one entry a round.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// The arms played.
+    pub arms: Vec<i64>,
+    /// The rewards of those arms.
+    pub rewards: Vec<f64>,
+    /// The best arm's mean reward less the played arm's.
+    pub regret: Vec<f64>,
+}
+
+impl Outcome {
+    fn with_capacity(rounds: usize) -> Self {
+        // A count that memory can't hold should fail when memory ends, not before the first round.
+        let most = rounds.min(1 << 20);
+        Outcome {
+            arms: Vec::with_capacity(most),
+            rewards: Vec::with_capacity(most),
+            regret: Vec::with_capacity(most),
+        }
+    }
+
+    fn push(&mut self, arm: usize, reward: f64, regret: f64) {
+        self.arms.push(arm as i64);
+        self.rewards.push(reward);
+        self.regret.push(regret);
+    }
+}
+
+/// What rounds hold before anyone chooses.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Offer {
+    /// Mean reward of every arm, round after round.
+    pub means: Vec<f64>,
+    /// Each round's share of reward randomness, as [`reward::Reward::observe`] takes it.
+    pub luck: Vec<f64>,
+}
+
+/// Stream `lane` of a round that has `lanes` of them; streams of different rounds or lanes never overlap.
+fn stream(seed: u64, round: u64, lane: usize, lanes: usize) -> SimulationRng {
+    SimulationRng::new(seed, round.wrapping_mul(lanes as u64).wrapping_add(lane as u64))
+}
+
+/// One uniform word for each of `count` rounds, from streams that no other draw of these rounds uses.
+pub fn round_words(seed: u64, first: u64, count: usize) -> Vec<u64> {
+    // The complement is a different key: its streams share nothing with those of `seed`.
+    (0..count as u64).map(|i| stream(!seed, first.wrapping_add(i), 0, 1).next_u64()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_belong_to_rounds() {
+        let whole = round_words(3, 10, 5);
+        assert_eq!(whole[2..], round_words(3, 12, 3));
+        assert_ne!(whole, round_words(4, 10, 5));
+        assert!(whole.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

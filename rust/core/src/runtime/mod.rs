@@ -1,0 +1,4 @@
+//! What every room stands on: errors and instruction sets.
+
+pub mod error;
+pub mod simd;
