@@ -3,7 +3,7 @@
 zCDP bounds a sequence of releases by one number and then bounds that. Here the sequence itself is priced:
 the largest advantage of any adversary who chooses every mechanism of the stated kinds knowing all that was
 released before. It is the value of a game whose state is one number, the privacy loss so far, and is computed
-by folding the events from the last one (``rust/core/src/public/price``; the theorem is in ``docs/privacy.md``).
+by folding the events from the last one (``rust/core/src/public/price``; the theorem: ``docs/privacy.md``).
 
 Two kinds of events:
 
