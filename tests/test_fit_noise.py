@@ -79,7 +79,9 @@ def test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need():
         # 2 000 draws are within 1.6 % of their spread, 4 000 picks within 4 % of their log-odds.
         assert values == pytest.approx(stated, rel=0.08)
         picks = [pick_scale(call, stated[0] / 2) for call in calls]
-        assert picks == pytest.approx([np.mean(picks)] * 4, rel=0.15)
+        # What a pick can tell from noise is stated, too: its scale times ln d.
+        expected = [facts.smallest_coefficient / math.log(2) for facts in policy.history]
+        assert picks == pytest.approx(expected, rel=0.15)
         scales[k] = stated[0], float(np.mean(picks))
     assert scales[3][0] == pytest.approx(3 * scales[1][0], rel=0.001)
     assert scales[3][1] == pytest.approx(3 * scales[1][1], rel=0.1)
