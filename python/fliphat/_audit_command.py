@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from fliphat._progress import Progress
+from fliphat.display.progress import Progress
 from fliphat.policies._audit import policy_cases
 from fliphat.privacy.audit import CONFIDENCE, Case, Finding, audit_case, mechanism_cases
 from fliphat.regression._audit import regressor_case

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from fliphat import __version__
-from fliphat.experiments.cells import KEY_FORMAT, Run
+from fliphat.experiments.run.cells import KEY_FORMAT, Run
 
 __all__ = ["ResultFile"]
 

@@ -17,7 +17,7 @@ from fliphat.environments import (
     hard_instance,
     margin_family,
 )
-from fliphat.experiments.recipe import stable_name
+from fliphat.experiments.run.recipe import stable_name
 from fliphat.policies import GreedyIHT, LassoBandit, LinUCB, UniformRandom
 from fliphat.privacy.guarantee import PrivacyWarning
 

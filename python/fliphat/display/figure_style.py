@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["GREY", "ORANGE", "STYLE", "epsilon_colours", "label_lines", "shade", "thousands"]
+__all__ = ["GREY", "ORANGE", "STYLE", "check_picture", "epsilon_colours", "label_lines", "shade", "thousands"]
 
 #: From the palette of Okabe and Ito.
 ORANGE: Final = "#D55E00"
@@ -28,6 +30,16 @@ STYLE: Any = {
     # The same results give the same bytes.
     "svg.hashsalt": "fliphat",
 }
+
+
+def check_picture(out: Path) -> None:
+    """Find out before any work whether a picture can be drawn and written."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("a picture needs matplotlib: pip install 'fliphat[experiments]'")
+    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--out must end in .png, .svg or .pdf, got {str(out)!r}")
+    if not out.parent.is_dir():
+        raise ValueError(f"--out must be in a directory that exists, got {str(out)!r}")
 
 
 def epsilon_colours(epsilons: Sequence[float]) -> dict[float, Any]:

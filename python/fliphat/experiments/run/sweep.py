@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 
-from fliphat._progress import Progress
-from fliphat.experiments.cells import Cell, Run, run_cell
-from fliphat.experiments.results import ResultFile
+from fliphat.display.progress import Progress
+from fliphat.experiments.run.cells import Cell, Run, run_cell
+from fliphat.experiments.run.results import ResultFile
 
 __all__ = ["finished", "sweep"]
 
@@ -31,8 +31,8 @@ def sweep(
         covers the whole grid.
     executor : concurrent.futures.Executor, optional
         Any: of processes, or a cluster's, such as ``distributed.Client().get_executor()``. By default runs
-        come one after the other in this process. :func:`fliphat.experiments.executors.open_executor` makes
-        one that uses all cores.
+        come one after the other in this process. :func:`fliphat.experiments.open_executor` makes one
+        that uses all cores.
     results : ResultFile, optional
         Where runs are written as they finish; runs that it already has are not run again.
     task : str

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from fliphat import _check
-from fliphat._hunt import Hunt
+from fliphat.planning.detection import Detection
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.plan import Planner
 
@@ -79,7 +79,7 @@ class Plan:
         return record
 
     def __str__(self) -> str:
-        from fliphat._plan_command import text
+        from fliphat.planning.output import text
 
         return text(self)
 
@@ -161,12 +161,12 @@ def plan(
 
 def _episodes(policy: FLIPHAT, rounds: int) -> tuple[PlannedEpisode, ...]:
     planner = Planner(policy._settings)
-    hunt = Hunt(policy._settings)
+    detection = Detection(policy._settings)
     found: list[PlannedEpisode] = []
     first = 1
     while first <= rounds:
         fit = planner.plan(len(found))
-        smallest, noise = hunt.after(fit)
+        smallest, noise = detection.after(fit)
         found.append(
             PlannedEpisode(
                 episode=fit.episode,

@@ -10,13 +10,13 @@ import sys
 import numpy as np
 
 from fliphat import __version__, _native
-from fliphat._progress import Progress
-from fliphat._speed import Race, best_times, races
+from fliphat.benchmark.races import Race, best_times, races
+from fliphat.display import Progress, TextTable
 
 _HEADER = ("kernel", "size", "time", "x plain", "x plain, 2 thr", "x best NumPy", "of read bandwidth")
 
 
-def run(repeats: int, *, as_json: bool) -> int:
+def show_ratios(repeats: int, *, as_json: bool) -> int:
     """Run every race and print what came out."""
     results: list[tuple[Race, dict[str, float]]] = []
     all_races = list(races())
@@ -36,15 +36,11 @@ def run(repeats: int, *, as_json: bool) -> int:
 
 def _print(results: list[tuple[Race, dict[str, float]]], repeats: int, *, as_json: bool) -> None:
     if as_json:
-        rows = [{"kernel": race.name, "size": race.size, "seconds": times} for race, times in results]
-        print(json.dumps({"machine": _machine(), "races": rows}, indent=2))
+        records = [{"kernel": race.name, "size": race.size, "seconds": times} for race, times in results]
+        print(json.dumps({"machine": _machine(), "races": records}, indent=2))
         return
-    table = [_HEADER, *(_row(race, times) for race, times in results)]
-    widths = [max(len(row[i]) for row in table) for i in range(len(_HEADER))]
-    table.insert(1, tuple("-" * width for width in widths))
-    for row in table:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("| " + " | ".join(cells) + " |")
+    rows = [_row(race, times) for race, times in results]
+    print(TextTable.fitting(_HEADER, rows, left=range(len(_HEADER)), markdown=True).text(rows))
     print(f"\n{_machine()}; best of {repeats}, one thread unless said otherwise")
 
 

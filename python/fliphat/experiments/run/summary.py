@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from fliphat.experiments.cells import Cell, Labels, Run
+from fliphat.experiments.run.cells import Cell, Labels, Run
 
 __all__ = ["Summary", "mean_interval", "summarise"]
 

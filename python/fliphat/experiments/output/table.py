@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fliphat.experiments.catalog import Experiment
-from fliphat.experiments.published import published_regret
-from fliphat.experiments.summary import Summary
+from fliphat.display import TextTable
+from fliphat.experiments.experiment import Experiment
+from fliphat.experiments.run.summary import Summary
 
-__all__ = ["at_the_end", "published_for", "table_rows", "text_table", "to_records", "write_csv"]
+__all__ = ["at_the_end", "table_rows", "text_table", "to_records", "write_csv"]
 
 
 def at_the_end(summaries: Sequence[Summary]) -> list[Summary]:
@@ -22,13 +22,6 @@ def at_the_end(summaries: Sequence[Summary]) -> list[Summary]:
         if summary.labels not in last or summary.round > last[summary.labels].round:
             last[summary.labels] = summary
     return list(last.values())
-
-
-def published_for(experiment: Experiment, summary: Summary) -> float | None:
-    """Return the published value that a summary stands beside, if there is one."""
-    if summary.round != experiment.cells[0].rounds:
-        return None
-    return published_regret(experiment.name, **dict(summary.labels))
 
 
 def to_records(experiment: Experiment, summaries: Sequence[Summary]) -> list[dict[str, Any]]:
@@ -42,7 +35,7 @@ def to_records(experiment: Experiment, summaries: Sequence[Summary]) -> list[dic
             "mean_regret": summary.mean,
             "low_95": None if math.isnan(summary.low) else summary.low,
             "high_95": None if math.isnan(summary.high) else summary.high,
-            "published": published_for(experiment, summary),
+            "published": experiment.published_beside(summary),
         }
         for summary in summaries
     ]
@@ -65,10 +58,10 @@ def table_rows(experiment: Experiment, summaries: Sequence[Summary]) -> list[lis
     """Return a header and the last round's means, as text."""
     names = _label_names(experiment)
     ends = at_the_end(summaries)
-    compared = any(published_for(experiment, summary) is not None for summary in ends)
+    compared = any(experiment.published_beside(summary) is not None for summary in ends)
     rows = [[*names, "regret", "95 %", *(["published", "of published"] if compared else [])]]
     for summary in ends:
-        published = published_for(experiment, summary)
+        published = experiment.published_beside(summary)
         half = summary.high - summary.mean
         rows.append(
             [
@@ -87,15 +80,8 @@ def table_rows(experiment: Experiment, summaries: Sequence[Summary]) -> list[lis
 
 def text_table(experiment: Experiment, summaries: Sequence[Summary]) -> str:
     """Return the last round's means as aligned text."""
-    rows = table_rows(experiment, summaries)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    rows.insert(1, ["-" * width for width in widths])
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+    header, *rows = table_rows(experiment, summaries)
+    return TextTable.fitting(header, rows).text(rows)
 
 
 def _label_names(experiment: Experiment) -> list[str]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from pathlib import Path
 from typing import Any
 
-from fliphat.planning import Plan, plan
+from fliphat.display import TextTable
+from fliphat.display.figure_style import check_picture
+from fliphat.planning.forecast import Plan, plan
 
 _HEADER = ("episode", "from round", "rounds", "picks", "noise", "finds from")
 
 
-def run(*, out: Path | None, as_json: bool, **numbers: Any) -> int:
+def show_plan(*, out: Path | None, as_json: bool, **numbers: Any) -> int:
     """Work out a plan, print it, and draw it if asked to."""
     if out is not None:
         check_picture(out)
@@ -28,24 +29,19 @@ def run(*, out: Path | None, as_json: bool, **numbers: Any) -> int:
 
 def text(made: Plan) -> str:
     """Return a plan as a table and sentences."""
-    rows: list[tuple[str, ...]] = [
-        _HEADER,
-        *(
-            (
-                str(episode.episode),
-                f"{episode.first_round:,}",
-                f"{episode.rounds:,}",
-                str(episode.picks),
-                f"{episode.noise:.3f}",
-                _size(episode.smallest_coefficient),
-            )
-            for episode in made.episodes
-        ),
+    rows = [
+        (
+            str(episode.episode),
+            f"{episode.first_round:,}",
+            f"{episode.rounds:,}",
+            str(episode.picks),
+            f"{episode.noise:.3f}",
+            _size(episode.smallest_coefficient),
+        )
+        for episode in made.episodes
     ]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
-    rows.insert(1, tuple("-" * width for width in widths))
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    lines += [
+    lines = [
+        TextTable.fitting(_HEADER, rows, left=()).text(rows),
         "",
         "noise: standard deviation of the privacy noise in a released coefficient.",
         "finds from: coefficients of at least this size are found at least three times in five.",
@@ -76,16 +72,6 @@ def _size(coefficient: float) -> str:
     return "none" if math.isinf(coefficient) else f"{coefficient:.3f}"
 
 
-def check_picture(out: Path) -> None:
-    """Find out before any work whether a picture can be drawn and written."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("a picture needs matplotlib: pip install 'fliphat[experiments]'")
-    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--out must end in .png, .svg or .pdf, got {str(out)!r}")
-    if not out.parent.is_dir():
-        raise ValueError(f"--out must be in a directory that exists, got {str(out)!r}")
-
-
 def draw(made: Plan, out: Path) -> None:
     """Draw the smallest coefficient that is found against rounds, for half, all and twice the epsilon."""
     import matplotlib
@@ -94,7 +80,7 @@ def draw(made: Plan, out: Path) -> None:
     from matplotlib import pyplot
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    from fliphat.experiments.style import GREY, ORANGE, STYLE, epsilon_colours, label_lines, thousands
+    from fliphat.display.figure_style import GREY, ORANGE, STYLE, epsilon_colours, label_lines, thousands
 
     epsilon, rounds = made.settings["epsilon"], made.settings["rounds"]
     size = made.settings["coefficient"]

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from fliphat import __version__, _check
-from fliphat.experiments.recipe import Recipe
+from fliphat.experiments.run.recipe import Recipe
 from fliphat.policies.simulation import play
 
 __all__ = ["KEY_FORMAT", "Cell", "Labels", "Run", "grid", "run_cell"]

@@ -24,7 +24,7 @@ from fliphat.policies.plan import FitPlan
 from fliphat.policies.settings import Settings
 from fliphat.privacy.scales import NoiseScales
 
-__all__ = ["Hunt"]
+__all__ = ["Detection"]
 
 _Array = npt.NDArray[np.float64]
 
@@ -39,7 +39,7 @@ _LARGEST_LOG_ODDS: Final = 8.0
 _FOUND: Final = 0.6
 
 
-class Hunt:
+class Detection:
     """The chance of having found coefficients of every size, fit after fit.
 
     Examples
@@ -47,8 +47,8 @@ class Hunt:
     >>> from fliphat import FLIPHAT
     >>> from fliphat.policies.plan import Planner
     >>> settings = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01)._settings
-    >>> hunt, planner = Hunt(settings), Planner(settings)
-    >>> first, second = (hunt.after(planner.plan(episode))[0] for episode in (0, 1))
+    >>> detection, planner = Detection(settings), Planner(settings)
+    >>> first, second = (detection.after(planner.plan(episode))[0] for episode in (0, 1))
     >>> first > second
     True
     """

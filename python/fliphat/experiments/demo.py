@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from fliphat import FLIPHAT
-from fliphat._plan_command import check_picture
-from fliphat._progress import Progress
+from fliphat.display import Progress, TextTable
+from fliphat.display.figure_style import check_picture
 from fliphat.experiments.catalog import Experiment, first_look
-from fliphat.experiments.cells import Run
-from fliphat.experiments.executors import open_executor
-from fliphat.experiments.summary import Summary, summarise
-from fliphat.experiments.sweep import finished
-from fliphat.experiments.table import at_the_end
+from fliphat.experiments.output.table import at_the_end
+from fliphat.experiments.run.cells import Run
+from fliphat.experiments.run.executors import open_executor
+from fliphat.experiments.run.summary import Summary, summarise
+from fliphat.experiments.run.sweep import finished
 
 _EXTRA = "pip install 'fliphat[experiments]'"
 _COLUMNS: Final = ("policy", "epsilon", "regret", "of random", "as if random for")
@@ -31,7 +31,7 @@ _STATED_EPSILON: Final = 1.0
 Update: TypeAlias = Callable[[Sequence[Run]], None]
 
 
-def run(repeats: int, *, out: Path, as_json: bool) -> int:
+def show_demo(repeats: int, *, out: Path, as_json: bool) -> int:
     """Play every policy, show regret as it comes in, and say what was guaranteed."""
     can_draw = importlib.util.find_spec("matplotlib") is not None
     if can_draw:
@@ -41,7 +41,7 @@ def run(repeats: int, *, out: Path, as_json: bool) -> int:
         print(_introduction(one), flush=True)
     summaries = _play(one, show=not as_json)
     if can_draw:
-        from fliphat.experiments.figures import draw_to
+        from fliphat.experiments.output.figures import draw_to
 
         draw_to(one, summaries, [out])
     policy = FLIPHAT(dim=400, sparsity=10, epsilon=_STATED_EPSILON, delta=0.01, reward_scale=1.5)
@@ -118,8 +118,8 @@ def _printed(one: Experiment) -> Iterator[Update]:
     printed = 0
     if sys.stdout.isatty() and importlib.util.find_spec("rich") is None:
         print(f"(A live table needs rich: {_EXTRA})\n")
-    print(_aligned(_COLUMNS))
-    print(_aligned(tuple("-" * width for width in _WIDTHS)), flush=True)
+    table = TextTable(_COLUMNS, _WIDTHS)
+    print(table.heading(), flush=True)
 
     def update(runs: Sequence[Run]) -> None:
         nonlocal printed
@@ -129,15 +129,10 @@ def _printed(one: Experiment) -> Iterator[Update]:
             row = rows[printed]
             if row is None:
                 break
-            print(_aligned(row), flush=True)
+            print(table.line(row), flush=True)
             printed += 1
 
     yield update
-
-
-def _aligned(row: Sequence[str]) -> str:
-    cells = [cell.rjust(width) for cell, width in zip(row[1:], _WIDTHS[1:], strict=True)]
-    return "  ".join([row[0].ljust(_WIDTHS[0]), *cells])
 
 
 @contextlib.contextmanager

@@ -15,21 +15,11 @@ from typing import Any
 import numpy
 
 from fliphat import FLIPHAT, __version__
-from fliphat.experiments.catalog import Experiment
-from fliphat.experiments.summary import Summary
-from fliphat.experiments.table import at_the_end, table_rows
+from fliphat.experiments.experiment import Experiment
+from fliphat.experiments.output.table import at_the_end, table_rows
+from fliphat.experiments.run.summary import Summary
 
 __all__ = ["Section", "write_report"]
-
-_EXPLAINED = {
-    "regret-vs-time": "Regret as rounds go by: the reward lost against always playing the best arm.",
-    "regret-vs-time-uniform": "The same with uniform instead of normal noise in the rewards.",
-    "regret-vs-dimension": "Regret when contexts have more coordinates, of which the same few matter.",
-    "regret-vs-sparsity": "Regret when the policy is told a smaller or larger number of coordinates.",
-    "regret-vs-arms": "Regret when each person is offered more arms.",
-    "privacy-vs-hardness": "From which epsilon on the difficulty of the problem decides, and not privacy.",
-    "cost-of-proof": "What each step from the published constants to a proof does to the regret.",
-}
 
 
 @dataclass(frozen=True)
@@ -38,7 +28,7 @@ class Section:
 
     experiment: Experiment
     summaries: Sequence[Summary]
-    finding: str
+    headline: str
     figure: Path
 
 
@@ -68,16 +58,16 @@ def write_report(sections: Sequence[Section], path: Path, command: str) -> None:
 
 def _entry(section: Section) -> str:
     name = html.escape(section.experiment.name)
-    return f'<li><a href="#{name}">{name}</a>: {html.escape(section.finding)}</li>'
+    return f'<li><a href="#{name}">{name}</a>: {html.escape(section.headline)}</li>'
 
 
 def _section(section: Section) -> str:
     name = html.escape(section.experiment.name)
     picture = base64.b64encode(section.figure.read_bytes()).decode("ascii")
-    alternative = html.escape(f"{section.experiment.name}: {section.finding}", quote=True)
+    alternative = html.escape(f"{section.experiment.name}: {section.headline}", quote=True)
     return (
         f'<section id="{name}"><h2>{name}</h2>\n'
-        f"<p>{html.escape(_EXPLAINED[section.experiment.name])}</p>\n"
+        f"<p>{html.escape(section.experiment.explained)}</p>\n"
         f'<figure><img alt="{alternative}" src="data:image/png;base64,{picture}"></figure>\n'
         f'<div class="wide">{_table(section)}</div>\n'
         f"<details open><summary>Settings</summary><dl>{_settings(section)}</dl></details></section>"
@@ -103,15 +93,9 @@ def _settings(section: Section) -> str:
         ("repeats", f"{repeats}, with seeds 0 to {repeats - 1}"),
         ("rounds", " ".join(sorted({f"{cell.rounds:,}" for cell in cells}))),
     ]
-    pairs += [("environment", _short(text)) for text in dict.fromkeys(str(cell.world) for cell in cells)]
-    pairs += [("policy", _short(text)) for text in dict.fromkeys(str(cell.policy) for cell in cells)]
+    pairs += [("environment", text) for text in dict.fromkeys(str(cell.world) for cell in cells)]
+    pairs += [("policy", text) for text in dict.fromkeys(str(cell.policy) for cell in cells)]
     return "\n".join(_pair(name, value) for name, value in pairs)
-
-
-def _short(recipe: str) -> str:
-    """Return a recipe without the modules its function is in."""
-    name, options = recipe.split("(", 1)
-    return f"{name.rsplit('.', 1)[-1]}({options}"
 
 
 def _pair(name: str, value: Any) -> str:
