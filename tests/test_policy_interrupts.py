@@ -117,7 +117,7 @@ def test_the_check_would_see_a_second_release(monkeypatch):
     fits, policy = Fits(monkeypatch), make()
     for number in (1, 2, 3):
         policy.update(policy.select(row(number)), float(number))
-    monkeypatch.setattr(engine.Engine, "_turn", lambda self: self.show(self.episode.successor.estimate))
+    monkeypatch.setattr(engine.Engine, "_turn", lambda self: self.show(self.episode.successor.known))
     with pytest.raises(Exception):  # noqa: B017
         policy.select(row(4))
     first = policy.estimate.values.tolist()

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native
+from fliphat.fit.base import Fit, Known
 from fliphat.kernels import _rows
-from fliphat.policies import fitting, rewards
+from fliphat.policies import rewards
 from fliphat.policies.base import Decision, Decisions
 from fliphat.policies.contexts import Contexts, many_rounds, one_round
 from fliphat.policies.episode import UNUSED, UNUSED_CAME, Episode, Successor
-from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.policies.facts import EpisodeFacts
 from fliphat.policies.identity import SECRET_BYTES, digest
-from fliphat.policies.plan import Planner
 from fliphat.policies.rows import DenseRows, RowStore, SparseRows, SpilledRows, make_rows
 from fliphat.policies.store import Store
 
@@ -39,11 +39,11 @@ class Engine:
     """Everything a policy knows; see the module for the order in which it changes."""
 
     def __init__(
-        self, planner: Planner, store: Store | None = None, *, memory_limit: int | None = None
+        self, fit: Fit[Any, Any], store: Store | None = None, *, memory_limit: int | None = None
     ) -> None:
-        self.planner = planner
+        self.fit = fit
         self.memory_limit = memory_limit
-        self.settings = planner.settings
+        self.settings = fit.settings
         self.store = store
         self.secret = os.urandom(SECRET_BYTES)
         self.history: list[EpisodeFacts] = []
@@ -54,19 +54,25 @@ class Engine:
         self.incarnation = 0
         self._unsure = False  # a step is on disk and not yet, or not wholly, in memory
         self.rng = np.random.default_rng(self.settings.seed)
-        self.episode = Episode(0, 1, planner.length(0), self.settings.dtype)
-        self.show(SparseEstimate.zero(self.settings.dim))
+        self.show(fit.begin())
+        self.episode = self.new_episode(1)
 
-    def show(self, estimate: SparseEstimate) -> None:
-        """Make an estimate the one that arms are chosen by."""
-        self.estimate = estimate
+    def show(self, known: Known) -> None:
+        """Make what was released public: arms are chosen by its estimate."""
+        self.known = known
+        self.estimate = estimate = known.estimate
         self.native = _native.Estimate(estimate.indices, estimate.values, estimate.dim)
+
+    def new_episode(self, first_round: int) -> Episode:
+        """Return the episode that opens, empty, with what is known now."""
+        plan = self.fit.plan(self.known.episodes, self.known)
+        return Episode(plan, first_round, self.settings.dtype)
 
     @property
     def remaining(self) -> int:
         """Rounds until the next estimate; a full episode's successor is opened by the next call."""
         episode = self.episode
-        return episode.length - episode.filled or self.planner.length(episode.index + 1)
+        return episode.length - episode.filled or self.fit.least_rows(episode.index + 1)
 
     # Rounds
 
@@ -296,7 +302,6 @@ class Engine:
 
     def _release(self) -> None:
         episode = self.episode
-        plan = self.planner.plan(episode.index)
         assert episode.rows is not None
         rows = episode.rows.matrix()  # before the claim: rows that can't be read leave the episode open
         if self.store is not None:
@@ -304,20 +309,18 @@ class Engine:
         episode.claimed = True
         numbers, present = episode.rewards()
         # If anything fails from here on, nothing has been seen, and the next call fits again.
-        estimate = fitting.fit(self.settings, plan, rows, numbers, present, self.estimate)
-        facts = self.planner.facts(plan, episode.first_round, estimate)
-        following = Episode(
-            episode.index + 1,
-            episode.first_round + episode.length,
-            self.planner.length(episode.index + 1),
-            self.settings.dtype,
+        known = self.fit.run(episode.plan, rows, numbers, present, self.known)
+        facts = EpisodeFacts(
+            **self.fit.facts(episode.plan, known), first_round=episode.first_round, estimate=known.estimate
         )
+        plan = self.fit.plan(known.episodes, known)
+        following = Episode(plan, episode.first_round + episode.length, self.settings.dtype)
         if self.store is not None:
             self._unsure = True
             self.store.commit(facts, self)
         # One assignment, which an interrupt can't cut in two: from here on these rows are never fitted
         # again, and before it nothing of the estimate can be seen.
-        episode.successor = Successor(facts, estimate, following)
+        episode.successor = Successor(facts, known, following)
         self._unsure = False
 
     def _turn(self) -> None:
@@ -326,7 +329,7 @@ class Engine:
         assert successor is not None
         if len(self.history) == index:
             self.history.append(successor.facts)
-        self.show(successor.estimate)
+        self.show(successor.known)
         self.episode = successor.following
         if self.store is not None:
             self.store.finish(index, successor.following.length)

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.fit.base import EpisodePlan, Known
+from fliphat.policies.facts import EpisodeFacts
 from fliphat.policies.rows import RowStore
 
 __all__ = ["AWAITED", "UNUSED", "UNUSED_CAME", "Episode", "Successor"]
@@ -33,12 +34,15 @@ class Successor:
     """What an episode's rows were turned into, and the episode after it."""
 
     facts: EpisodeFacts
-    estimate: SparseEstimate
+    known: Known
     following: Episode
 
 
 class Episode:
-    """Rounds `first_round` to ``first_round + length - 1``; the row of a round is fixed when it is played."""
+    """Rounds `first_round` to ``first_round + length - 1``; the row of a round is fixed when it is played.
+
+    The plan of its fit is fixed when it opens.
+    """
 
     __slots__ = (
         "claimed",
@@ -48,20 +52,22 @@ class Episode:
         "index",
         "largest",
         "length",
+        "plan",
         "rows",
         "spans",
         "successor",
     )
 
-    def __init__(self, index: int, first_round: int, length: int, dtype: str) -> None:
-        self.index = index
+    def __init__(self, plan: EpisodePlan, first_round: int, dtype: str) -> None:
+        self.plan = plan
+        self.index = plan.episode
         self.first_round = first_round
-        self.length = length
+        self.length = plan.rows
         self.filled = 0
         self.claimed = False  # rewards that come after the fit was claimed are late
         self.successor: Successor | None = None  # set once, when the estimate of these rows is final
         self.rows: RowStore | None = None
-        self.codes: npt.NDArray[Any] = np.full(length, AWAITED, dtype)
+        self.codes: npt.NDArray[Any] = np.full(self.length, AWAITED, dtype)
         self.largest = float(np.finfo(dtype).max)
         # (first row, its id) of each run of consecutive ids: one, unless a store was opened again.
         self.spans: list[tuple[int, int]] = []

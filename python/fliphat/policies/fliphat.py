@@ -24,17 +24,17 @@ from typing import Any, Literal, Self
 import numpy.typing as npt
 
 from fliphat import _check
+from fliphat.fit import make_fit
+from fliphat.fit.settings import PerEpisode, Settings
 from fliphat.policies import handover, snapshot
 from fliphat.policies.base import Decision, Decisions
 from fliphat.policies.engine import Engine
 from fliphat.policies.errors import CopyError
 from fliphat.policies.facts import EpisodeFacts, SparseEstimate
 from fliphat.policies.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
-from fliphat.policies.plan import Planner
 from fliphat.policies.recovery import restore
-from fliphat.policies.settings import Schedule, Settings
 from fliphat.policies.store import DURABILITIES, Store
-from fliphat.privacy.guarantee import Guarantee, state_guarantee
+from fliphat.privacy.guarantee import Guarantee
 
 __all__ = ["FLIPHAT"]
 
@@ -123,7 +123,7 @@ class FLIPHAT:
 
     Notes
     -----
-    All defaults are in one table, in :mod:`fliphat.policies.schedule`; they are functions of the arguments
+    All defaults are in one table, in :mod:`fliphat.fit.defaults`; they are functions of the arguments
     above and never of data. Calls from several threads are safe. Copies (`copy.deepcopy`, pickle) and forked
     children can be read but can't play.
 
@@ -160,8 +160,8 @@ class FLIPHAT:
         gradient_clip: float | None = None,
         reward_clip: float | None = None,
         l1_radius: float | None = None,
-        iterations: Schedule | None = None,
-        step_size: Schedule | None = None,
+        iterations: PerEpisode | None = None,
+        step_size: PerEpisode | None = None,
         context_bound: float | None = None,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
@@ -195,13 +195,10 @@ class FLIPHAT:
         )
         _check.choice("durability", durability, DURABILITIES)
         limit = checked_memory_limit(memory_limit)
-        if settings.episodes == "planned":
-            # Written down with the other arguments: a later version's default must not move this policy's.
-            settings = dataclasses.replace(settings, first_episode=Planner(settings).length(0))
-        engine = Engine(Planner(settings), memory_limit=limit)
+        engine = Engine(make_fit(settings), memory_limit=limit)
         self._begin(engine, stacklevel=4)
         if store is not None:
-            opened = Store(store, settings, durability, engine.secret)
+            opened = Store(store, engine.settings, durability, engine.secret)
             try:
                 restore(engine, opened)
             except BaseException:
@@ -209,20 +206,13 @@ class FLIPHAT:
                 raise
 
     def _begin(self, engine: Engine, stacklevel: int) -> None:
-        settings = engine.settings
         self._engine: Engine | None = engine
         self._public: _Public | None = None
         self._reason = ""  # why there is no engine
-        self._settings = settings
+        self._settings, self._fit = engine.settings, engine.fit
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._guarantee = state_guarantee(
-            engine.planner.statement_noise(),
-            setting="bandit",
-            seeded=settings.seed is not None,
-            rounds_per_user=settings.rounds_per_user,
-            stacklevel=stacklevel,
-        )
+        self._guarantee = engine.fit.guarantee(stacklevel=stacklevel)
 
     # Playing
 
@@ -418,8 +408,8 @@ class FLIPHAT:
         cls,
         path: str | os.PathLike[str],
         *,
-        iterations: Schedule | None = None,
-        step_size: Schedule | None = None,
+        iterations: PerEpisode | None = None,
+        step_size: PerEpisode | None = None,
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
     ) -> Self:
         """Go on with a saved policy, and remove its file: a policy has one live copy.

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies import ledger
 from fliphat.policies.base import Decision
-from fliphat.policies.episode import UNUSED, Episode
-from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.policies.episode import UNUSED
+from fliphat.policies.facts import EpisodeFacts
 from fliphat.policies.journal import Frame
 from fliphat.policies.ledger import CLAIMED, COMMITTED, OPEN
 from fliphat.policies.records import HAS_USER, KEPT, keys_of, users_of
@@ -40,14 +41,15 @@ def restore(engine: Engine, store: Store) -> None:
     if engine.settings.seed is not None:
         engine.rng = np.random.default_rng([engine.settings.seed, engine.incarnation])
     _restore_estimates(engine, episodes)
+    lengths = [facts.rounds for facts in engine.history]
+    engine.episode = engine.new_episode(1 + sum(lengths))
+    lengths.append(engine.episode.length)
     for index, state, generation, *_ in episodes:
-        store.turn_to(index, generation, engine.planner.length(index))
+        store.turn_to(index, generation, lengths[index])
         if state == COMMITTED:  # its estimate was durable but perhaps not seen: never fitted again
-            store.finish(index, engine.planner.length(index + 1))
+            store.finish(index, lengths[index + 1])
     index, state, generation = episodes[-1][:3]
     assert state in (OPEN, CLAIMED)
-    first_round = 1 + sum(engine.planner.length(before) for before in range(index))
-    engine.episode = Episode(index, first_round, engine.planner.length(index), engine.settings.dtype)
     store.turn_to(index, generation, engine.episode.length)
     store.remove_strays()
     journal, rows = store.reopen_rows()
@@ -68,7 +70,7 @@ def _restore_estimates(engine: Engine, episodes: list[Any]) -> None:
         if facts is not None:
             estimate = SparseEstimate(np.frombuffer(indices, np.int64), np.frombuffer(numbers), dim)
             engine.history.append(EpisodeFacts.from_dict(json.loads(facts), estimate))
-            engine.show(estimate)
+            engine.show(KnownEstimate(estimate, len(engine.history)))
 
 
 def _replay(engine: Engine, frame: Frame, lengths: Any) -> None:

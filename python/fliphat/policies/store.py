@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.settings import Settings, complete
 from fliphat.policies import faults, files, ledger, snapshot
 from fliphat.policies.base import Decision
 from fliphat.policies.errors import StoreError
@@ -27,7 +28,6 @@ from fliphat.policies.filerows import FileRows
 from fliphat.policies.journal import Journal
 from fliphat.policies.ledger import CLAIMED, COMMITTED, OPEN, RELEASED, Ledger
 from fliphat.policies.records import HAS_KEY, HAS_USER, KEPT, ROUND, emptied, keys_of, pack_round, users_of
-from fliphat.policies.settings import Settings
 
 if TYPE_CHECKING:
     from fliphat.policies.engine import Engine
@@ -327,7 +327,7 @@ def _check_same(known: dict[str, str], settings: Settings) -> None:
         if not handed_over.exists():
             snapshot.seal(handed_over)  # a crash may have come between the two
         raise StoreError(f"the store was handed over to the file {str(handed_over)!r}: load that")
-    before, now = json.loads(known["settings"]), settings.to_dict()
+    before, now = complete(json.loads(known["settings"])), settings.to_dict()
     changed = sorted(name for name in now if before.get(name) != now[name])
     if changed:
         told = ", ".join(f"{name} was {before.get(name)!r}, got {now[name]!r}" for name in changed)
