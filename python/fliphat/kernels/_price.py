@@ -47,7 +47,7 @@ def price(
     --------
     >>> both = [("pick", 0.47), ("pick", 0.47), ("gaussian", 0.37)]
     >>> round(price(1.0, [both], step=0.01, below=500, above=700), 5)
-    0.00647
+    0.00646
     """
     epsilon, step = _check.real("epsilon", epsilon), _check.real("step", step)
     if not abs(epsilon) <= 1e6:
