@@ -114,17 +114,36 @@ def test_missing_rewards_are_zero_rows_and_still_counted():
     np.testing.assert_allclose(half[0], alone / 2, atol=1e-4)
 
 
-def test_a_step_on_sums_from_elsewhere_is_the_same_step():
+def test_a_fit_on_sums_that_python_brings_is_the_same_fit():
     X, y, start = problem(5, 300, 20)
     start /= np.abs(start).sum()
-    settings_ = _niht.fit_settings(20, **PUBLIC | {"iterations": 1} | NOISE)
-    expected = _niht.fit(X, y, **PUBLIC | {"iterations": 1} | NOISE, start=start, door=(3, 9))[0]
-    parts = [
-        kernels.clipped_gradient(X[part], y[part], start, 2.0)[0] for part in (slice(100), slice(100, 300))
-    ]
-    np.testing.assert_array_equal(_native.niht_step(start, sum(parts), 300, settings_, (3, 9)), expected)
+    settings_ = _niht.fit_settings(20, **PUBLIC | NOISE)
+    expected = _niht.fit(X, y, **PUBLIC | NOISE, start=start, door=(3, 9))[-1]
+
+    def sums_at(columns, values):
+        theta = np.zeros(20)
+        theta[columns] = values
+        parts = (slice(100), slice(100, 300))
+        return sum(kernels.clipped_gradient(X[part], y[part], theta, PUBLIC["clip"])[0] for part in parts)
+
+    np.testing.assert_array_equal(_native.niht_fit_sums(sums_at, start, 300, settings_, (3, 9)), expected)
+
+
+def test_sums_that_rows_cannot_have_are_refused_and_exceptions_pass_through():
+    settings_ = _niht.fit_settings(20, **PUBLIC | NOISE)
+
+    def fit(sums_at):
+        return _native.niht_fit_sums(sums_at, np.zeros(20), 300, settings_)
+
+    assert fit(lambda columns, values: np.full(20, 2**15 * 300)).shape == (20,)
     with pytest.raises(ValueError, match="sums must be sums of rows"):
-        _native.niht_step(start, np.full(20, 2**15 * 300 + 1), 300, settings_)
+        fit(lambda columns, values: np.full(20, 2**15 * 300 + 1))
+    with pytest.raises(ValueError, match="one value for each column"):
+        fit(lambda columns, values: np.zeros(19, np.int64))
+    with pytest.raises(TypeError):
+        fit(lambda columns, values: np.zeros(20))
+    with pytest.raises(KeyboardInterrupt):
+        fit(lambda columns, values: (_ for _ in ()).throw(KeyboardInterrupt))
 
 
 def test_noise_is_fresh_in_every_call_and_every_iteration():

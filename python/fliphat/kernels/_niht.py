@@ -13,7 +13,7 @@ from fliphat.kernels import _gradient, _rows
 _MOST_ITERATIONS = 10_000
 _LARGEST_SCALE = 2**40 - 1
 
-#: A seed and a stream of the test door. Whatever is drawn through it has no privacy.
+#: A seed and a stream of predictable noise. Whatever is drawn from it has no privacy.
 Door = tuple[int, int]
 
 
@@ -121,7 +121,7 @@ def fit(
     door: Door | None = None,
     **public: Any,
 ) -> list[npt.NDArray[np.float64]]:
-    """Return every iterate of :func:`niht`; `door` draws the noise from a seed, for simulations and tests."""
+    """Return every iterate of :func:`niht`; `door`, a seed and a stream, is for simulations and tests."""
     native, n, d = _native_rows(X)
     settings = fit_settings(d, **public)
     rewards, begin, flags = _aligned(y, start, present, n, d)
@@ -152,7 +152,7 @@ def fit_settings(
     reward_clip: float | None = None,
     noiseless: bool = False,
 ) -> _native.FitSettings:
-    """Check the public parameters of a fit in `d` dimensions; `noiseless` is for tests only."""
+    """Check the public parameters of a fit in `d` dimensions; `noiseless` (for baselines) is not private."""
     return _native.FitSettings(
         sparsity=_check.integer("sparsity", sparsity, 1, d),
         iterations=_check.integer("iterations", iterations, 1, _MOST_ITERATIONS),
