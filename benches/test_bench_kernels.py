@@ -2,7 +2,7 @@
 
 import pytest
 
-from fliphat._speed import races
+from fliphat.benchmark.races import races
 
 
 @pytest.fixture(scope="module", params=list(races()), ids=lambda make: None)

@@ -6,12 +6,13 @@ import sys
 
 import pytest
 
-from fliphat import _speed, cli
+from fliphat import cli
+from fliphat.benchmark import races
 
 
 def test_bench_prints_a_ratio_for_every_race(capsys, monkeypatch):
-    few = [lambda: _speed._projection(400), lambda: _speed._dense_gradient("f4", 64, 40)]
-    monkeypatch.setattr("fliphat._bench.races", lambda: iter(few))
+    few = [lambda: races._projection(400), lambda: races._dense_gradient("f4", 64, 40)]
+    monkeypatch.setattr("fliphat.benchmark.table.races", lambda: iter(few))
     assert cli.main(["bench", "--repeats", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("| kernel") and "project_l1" in lines[2] and "64 x 40" in lines[3]
@@ -73,9 +74,9 @@ def interrupt_after(calls, result):
 
 
 def test_ctrl_c_keeps_finished_races(capsys, monkeypatch):
-    few = [lambda: _speed._projection(400), lambda: _speed._dense_gradient("f4", 64, 40)]
-    monkeypatch.setattr("fliphat._bench.races", lambda: iter(few))
-    monkeypatch.setattr("fliphat._bench.best_times", interrupt_after(1, _speed.best_times))
+    few = [lambda: races._projection(400), lambda: races._dense_gradient("f4", 64, 40)]
+    monkeypatch.setattr("fliphat.benchmark.table.races", lambda: iter(few))
+    monkeypatch.setattr("fliphat.benchmark.table.best_times", interrupt_after(1, races.best_times))
     assert cli.main(["bench", "--repeats", "1", "--json"]) == 130
     captured = capsys.readouterr()
     assert len(json.loads(captured.out)["races"]) == 1
@@ -110,3 +111,13 @@ def test_a_reader_that_leaves_early_is_no_error():
     plan = "plan --dim 50 --sparsity 5 --epsilon 1 --delta 0.01 --json --rounds 100000000"
     piped = subprocess.run(f"{command} {plan} | head -c 10", shell=True, capture_output=True, text=True)
     assert piped.stdout == '{\n  "setti' and piped.stderr == ""
+
+
+def test_a_new_command_is_one_new_file(tmp_path, monkeypatch):
+    (tmp_path / "greet.py").write_text(
+        "ORDER = 15\n\ndef add(commands):\n"
+        "    commands.add_parser('greet', help='say hello').set_defaults(run=lambda chosen: 7)\n"
+    )
+    monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path)])
+    assert cli.main(["greet"]) == 7
+    assert [command.__name__.rsplit(".")[-1] for command in cli._commands()][:3] == ["demo", "greet", "plan"]

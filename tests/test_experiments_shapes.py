@@ -5,7 +5,7 @@ import pytest
 
 from fliphat.experiments import summarise, sweep
 from fliphat.experiments.catalog import NAMES, NO_PRIVACY, experiment
-from fliphat.experiments.table import at_the_end
+from fliphat.experiments.output.table import at_the_end
 
 
 def results(name, repeats, **wanted):

@@ -10,9 +10,8 @@ import pytest
 from fliphat import FLIPHAT, __version__, cli
 from fliphat.experiments import Summary
 from fliphat.experiments.catalog import NAMES, experiment
-from fliphat.experiments.figures import draw
-from fliphat.experiments.findings import finding
-from fliphat.experiments.report import Section, write_report
+from fliphat.experiments.output.figures import draw
+from fliphat.experiments.output.report import Section, write_report
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.skipif(
@@ -37,7 +36,7 @@ def report(tmp_path_factory):
     for name in NAMES:
         one, summaries = invented(name)
         figure = draw(one, summaries, folder / name)[0]
-        sections.append(Section(one, summaries, finding(one, summaries), figure))
+        sections.append(Section(one, summaries, one.sentence(summaries), figure))
     path = folder / "report.html"
     write_report(sections, path, "fliphat reproduce all --report")
     return path

@@ -12,12 +12,19 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 from fliphat import cli
-from fliphat.experiments import Summary, catalog
-from fliphat.experiments.catalog import NAMES, NO_PRIVACY, experiment
-from fliphat.experiments.figures import draw
-from fliphat.experiments.findings import finding, privacy_dominates_below
-from fliphat.experiments.published import published_regret
-from fliphat.experiments.table import text_table, write_csv
+from fliphat.experiments import Summary, catalog, summarise, sweep
+from fliphat.experiments.catalog import NAMES, NO_PRIVACY, _parts, experiment
+from fliphat.experiments.catalog.privacy_vs_hardness import privacy_dominates_below
+from fliphat.experiments.output.figures import draw
+from fliphat.experiments.output.table import text_table, write_csv
+
+
+def finding(one, summaries):
+    return one.sentence(summaries)
+
+
+def published_regret(name, **labels):
+    return experiment(name).published(labels)
 
 
 def invented(name):
@@ -155,7 +162,7 @@ def test_a_directory_that_cant_be_written_is_found_before_any_run(tmp_path, caps
 
 
 def test_an_unreachable_dask_address_is_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("fliphat.experiments.executors._DASK_SECONDS", 1)
+    monkeypatch.setattr("fliphat.experiments.run.executors._DASK_SECONDS", 1)
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
         message = failing(["all", "--dask", address, "--out", str(tmp_path)], capsys)
         assert f"no Dask scheduler answers at '{address}'" in message
@@ -208,4 +215,34 @@ def test_quick_is_quicker():
     for name in NAMES:
         full, quick = experiment(name), experiment(name, quick=True)
         assert quick.repeats * len(quick.cells) * 10 < full.repeats * len(full.cells)
-        assert quick.axis == full.axis and quick.repeats == catalog._QUICK_REPEATS
+        assert quick.axis == full.axis and quick.repeats == _parts._QUICK_REPEATS
+
+
+NEW_EXPERIMENT = """
+from fliphat.experiments.catalog._parts import at_end, labels, linear, playing_at_random
+from fliphat.experiments.experiment import Experiment
+
+NAME, ORDER = "{name}", 15
+
+
+def build(quick):
+    cells = (at_end(labels("random"), playing_at_random(), linear(dim=20), 50),)
+    return Experiment(
+        name=NAME, cells=cells, repeats=2, axis="round", explained="New.",
+        headline=lambda experiment, summaries: "Something new", panels=(lambda axes, *_: axes.plot([0, 1]),),
+    )
+"""
+
+
+def test_a_new_experiment_is_one_new_file(tmp_path, monkeypatch):
+    (tmp_path / "something_new.py").write_text(NEW_EXPERIMENT.format(name="something-new"))
+    monkeypatch.setattr(catalog, "__path__", [*catalog.__path__, str(tmp_path)])
+    found = catalog._files()
+    assert list(found)[:3] == ["regret-vs-time", "something-new", "regret-vs-time-uniform"]
+    assert set(found) == {*NAMES, "something-new"}
+    one = found["something-new"].build(quick=True)
+    summaries = summarise(one.cells, sweep(one.cells, range(2)))
+    assert all(path.exists() for path in draw(one, summaries, tmp_path / "figure"))
+    (tmp_path / "other.py").write_text(NEW_EXPERIMENT.format(name="something-new"))
+    with pytest.raises(ValueError, match="every experiment must have a NAME of its own"):
+        catalog._files()

@@ -25,8 +25,8 @@ from fliphat.experiments import (
     sweep,
 )
 from fliphat.experiments.catalog import NAMES, experiment
-from fliphat.experiments.executors import open_executor
-from fliphat.experiments.summary import mean_interval
+from fliphat.experiments.run.executors import open_executor
+from fliphat.experiments.run.summary import mean_interval
 
 POLICIES = {
     "random": Recipe.of(makers.random),

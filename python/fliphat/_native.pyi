@@ -10,6 +10,7 @@ __all__ = [
     "Estimate",
     "FitSettings",
     "LinearWorld",
+    "audit_fits",
     "audit_niht",
     "audit_paper",
     "audit_peel",
@@ -38,6 +39,7 @@ VERSION: Final[str]
 _Rows = NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
 _View = tuple[NDArray[np.float64], NDArray[np.float64], float, float, int]
 _Side = tuple[NDArray[np.float64], NDArray[np.float64]]
+_Call = tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64], FitSettings, NDArray[np.uint8] | None]
 _Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
 
 def simd_levels() -> list[str]: ...
@@ -218,6 +220,13 @@ def audit_niht(
     sides: tuple[_Side, _Side],
     settings: FitSettings,
     reuse_noise: bool,
+    views: list[_View],
+    runs: int,
+    threads: int,
+    seed: int | None = None,
+) -> _Counts: ...
+def audit_fits(
+    sides: tuple[list[_Call], list[_Call]],
     views: list[_View],
     runs: int,
     threads: int,

@@ -4,14 +4,19 @@ A :class:`Cell` is one policy on one environment, made from recipes that can be 
 `sweep` runs cells for some seeds, streams every finished run to a file, and goes on where an interrupted
 sweep stopped. `summarise` turns runs into means with 95 % intervals. The paper's experiments, by name, are in
 :mod:`fliphat.experiments.catalog`; ``fliphat reproduce`` runs them and draws their figures.
+
+Three rooms: `run` (cells, sweeps, results), `output` (tables, figures, the report) and `catalog`, in which
+each experiment is one file.
 """
 
-from fliphat.experiments import makers as makers  # gives environments their stable names
-from fliphat.experiments.cells import Cell, Run, grid, run_cell
-from fliphat.experiments.recipe import Recipe, stable_name
-from fliphat.experiments.results import ResultFile
-from fliphat.experiments.summary import Summary, summarise
-from fliphat.experiments.sweep import sweep
+# Importing the factories also gives the environments their stable names.
+from fliphat.experiments.run import factories as makers  # noqa: F401 (the name of the first version)
+from fliphat.experiments.run.cells import Cell, Run, grid, run_cell
+from fliphat.experiments.run.executors import open_executor
+from fliphat.experiments.run.recipe import Recipe, stable_name
+from fliphat.experiments.run.results import ResultFile
+from fliphat.experiments.run.summary import Summary, summarise
+from fliphat.experiments.run.sweep import sweep
 
 __all__ = [
     "Cell",
@@ -20,6 +25,7 @@ __all__ = [
     "Run",
     "Summary",
     "grid",
+    "open_executor",
     "run_cell",
     "stable_name",
     "summarise",

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from fliphat import __version__
 from fliphat.experiments.catalog import NAMES, Experiment, experiment
-from fliphat.experiments.executors import open_executor
-from fliphat.experiments.findings import finding
-from fliphat.experiments.report import Section, write_report
-from fliphat.experiments.results import ResultFile
-from fliphat.experiments.summary import Summary, summarise
-from fliphat.experiments.sweep import sweep
-from fliphat.experiments.table import text_table, to_records, write_csv
+from fliphat.experiments.output.report import Section, write_report
+from fliphat.experiments.output.sentences import plain_words
+from fliphat.experiments.output.table import text_table, to_records, write_csv
+from fliphat.experiments.run.executors import open_executor
+from fliphat.experiments.run.results import ResultFile
+from fliphat.experiments.run.summary import Summary, summarise
+from fliphat.experiments.run.sweep import sweep
 
 __all__ = ["reproduce"]
 
@@ -47,7 +47,7 @@ def reproduce(
     repeats, quick : int, bool
         How much to run; see :func:`fliphat.experiments.catalog.experiment`.
     workers, dask
-        See :func:`fliphat.experiments.executors.open_executor`.
+        See :func:`fliphat.experiments.open_executor`.
     resume : bool
         Whether to keep the runs that the directory already has.
     as_json : bool
@@ -74,15 +74,13 @@ def reproduce(
             task = f"[{number}/{len(chosen)}] {one.name}"
             summaries = _run(one, repeats or one.repeats, executor, out, resume, task)
             paths = _write(one, summaries, out)
-            sections.append(Section(one, summaries, _words(finding(one, summaries)), paths[1]))
+            sentence = one.sentence(summaries)
+            sections.append(Section(one, summaries, plain_words(sentence), paths[1]))
             if as_json:
-                records[one.name] = {
-                    "finding": finding(one, summaries),
-                    "results": to_records(one, summaries),
-                }
+                records[one.name] = {"finding": sentence, "results": to_records(one, summaries)}
             else:
                 seconds = time.monotonic() - started
-                print(f"{one.name}: {_words(finding(one, summaries))}\n\n{text_table(one, summaries)}\n")
+                print(f"{one.name}: {plain_words(sentence)}\n\n{text_table(one, summaries)}\n")
                 print(f"{', '.join(str(path) for path in paths)} ({seconds:.0f} s)\n", flush=True)
     if report:
         command = _again(name, repeats, quick)
@@ -117,7 +115,7 @@ def _run(
 
 
 def _write(one: Experiment, summaries: Sequence[Summary], out: Path) -> list[Path]:
-    from fliphat.experiments.figures import draw
+    from fliphat.experiments.output.figures import draw
 
     table = out / f"{one.name}.csv"
     write_csv(one, summaries, table)
@@ -135,10 +133,3 @@ def _make_directory(out: Path) -> None:
         raise OSError(
             f"--out must be a directory that can be written, got {str(out)!r}: {error.strerror}"
         ) from None
-
-
-def _words(sentence: str) -> str:
-    """Return a figure's title without its formulas' markup."""
-    for markup, word in (("$\\varepsilon$", "epsilon"), ("$\\alpha$", "alpha"), ("$\\infty$", "infinity")):
-        sentence = sentence.replace(markup, word)
-    return sentence

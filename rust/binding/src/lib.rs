@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use super::public::score::{scores, select_arms};
     #[pymodule_export]
-    use super::research::audit::{audit_niht, audit_paper, audit_peel, audit_permute_and_flip};
+    use super::research::audit::{audit_fits, audit_niht, audit_paper, audit_peel, audit_permute_and_flip};
     #[pymodule_export]
     use super::research::bandwidth::read_all;
     #[pymodule_export]

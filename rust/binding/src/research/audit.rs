@@ -3,13 +3,15 @@
 use fliphat_core::noise::entropy::SecureRng;
 use fliphat_core::noise::entropy::predictable::SeededNoise;
 use fliphat_core::research::audit::{
-    Counts, NihtTrial, PaperTrial, PeelTrial, PermuteAndFlipTrial, Reuse, Side, Trial, View, count,
+    Counts, FitCall, NihtTrial, PaperTrial, PeelTrial, PermuteAndFlipTrial, ReplayTrial, Reuse, RowValues,
+    Side, Trial, View, count,
 };
 use fliphat_core::research::paper::PaperSettings;
 use fliphat_core::runtime::error::Result;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3};
 use pyo3::prelude::*;
 
+use crate::matrix::Matrix;
 use crate::noise::release::peeler;
 use crate::private::niht::FitSettings;
 use crate::runtime::Raised;
@@ -103,6 +105,45 @@ pub(crate) fn audit_niht<'py>(
         sides: [side(&sides.0)?, side(&sides.1)?],
         reuse: if reuse_noise { Reuse::EveryIteration } else { Reuse::Never },
     };
+    run(py, &trial, &views, runs, threads, seed)
+}
+
+/// One call of `niht_fit`: rows, rewards, start, settings and which rewards count.
+type CallArgument<'py> = (
+    Matrix<'py>,
+    PyReadonlyArray1<'py, f64>,
+    PyReadonlyArray1<'py, f64>,
+    Bound<'py, FitSettings>,
+    Option<PyReadonlyArray1<'py, u8>>,
+);
+
+fn call<'a>((rows, rewards, start, settings, present): &'a CallArgument<'_>) -> PyResult<FitCall<'a>> {
+    Ok(FitCall {
+        rows: match rows {
+            Matrix::F32(values) => RowValues::Single(values.as_slice()?),
+            Matrix::F64(values) => RowValues::Double(values.as_slice()?),
+        },
+        rewards: rewards.as_slice()?,
+        present: present.as_ref().map(|flags| flags.as_slice()).transpose()?,
+        start: start.as_slice()?,
+        settings: &settings.get().settings,
+    })
+}
+
+/// Count what recorded calls of the private fit show, each made again in every run.
+#[pyfunction]
+#[pyo3(signature = (sides, views, runs, threads, seed=None))]
+pub(crate) fn audit_fits<'py>(
+    py: Python<'py>,
+    sides: (Vec<CallArgument<'py>>, Vec<CallArgument<'py>>),
+    views: Vec<ViewArgument<'py>>,
+    runs: u64,
+    threads: usize,
+    seed: Option<u64>,
+) -> PyResult<CountArrays<'py>> {
+    let first = sides.0.iter().map(call).collect::<PyResult<Vec<_>>>()?;
+    let second = sides.1.iter().map(call).collect::<PyResult<Vec<_>>>()?;
+    let trial = ReplayTrial { sides: [first, second] };
     run(py, &trial, &views, runs, threads, seed)
 }
 

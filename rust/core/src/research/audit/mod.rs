@@ -4,8 +4,10 @@
 //! The counts go to Python, which chooses the most telling event on one half of the runs and bounds its
 //! probability on the other. Nothing here knows what the mechanism claims.
 
+mod replay;
 mod trials;
 
+pub use replay::{FitCall, ReplayTrial, RowValues};
 pub use trials::{NihtTrial, PaperTrial, PeelTrial, PermuteAndFlipTrial, Reuse, Side};
 
 use crate::noise::entropy::NoiseSource;

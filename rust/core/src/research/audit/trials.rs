@@ -106,7 +106,7 @@ impl Trial for NihtTrial<'_> {
     }
 }
 
-fn release(slot: usize, theta: &Theta, output: &mut Output) {
+pub(super) fn release(slot: usize, theta: &Theta, output: &mut Output) {
     let seen = theta.support().iter().zip(theta.values()).enumerate();
     output.extend(seen.map(|(rank, (index, value))| Released { slot, rank, index: *index, value: *value }));
 }

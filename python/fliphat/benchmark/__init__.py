@@ -1,0 +1,1 @@
+"""How fast the kernels are beside NumPy: what is compared, and the table of ratios."""

@@ -1,0 +1,103 @@
+"""How figures look: colours that colour-blind readers can tell apart, and labels at the lines they name."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["GREY", "ORANGE", "STYLE", "check_picture", "epsilon_colours", "label_lines", "shade", "thousands"]
+
+#: From the palette of Okabe and Ito.
+ORANGE: Final = "#D55E00"
+GREY: Final = "#777777"
+
+STYLE: Any = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E6E6E6",
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.8,
+    "legend.frameon": False,
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",
+    # The same results give the same bytes.
+    "svg.hashsalt": "fliphat",
+}
+
+
+def check_picture(out: Path) -> None:
+    """Find out before any work whether a picture can be drawn and written."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("a picture needs matplotlib: pip install 'fliphat[experiments]'")
+    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--out must end in .png, .svg or .pdf, got {str(out)!r}")
+    if not out.parent.is_dir():
+        raise ValueError(f"--out must be in a directory that exists, got {str(out)!r}")
+
+
+def epsilon_colours(epsilons: Sequence[float]) -> dict[float, Any]:
+    """Return a colour for each epsilon, dark for much privacy and light for little."""
+    from matplotlib import colormaps
+
+    ordered = sorted(set(epsilons))
+    scale = colormaps["viridis"]
+    return {e: scale(0.82 * i / max(1, len(ordered) - 1)) for i, e in enumerate(ordered)}
+
+
+def shade(axes: Any, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: Any) -> None:
+    """Draw a 95 % band; a single repeat has none."""
+    if not any(math.isnan(value) for value in low):
+        # A log axis has no place for a bound at or below zero.
+        smallest = 0.02 * min((value for value in high if value > 0), default=1.0)
+        axes.fill_between(
+            x, [max(v, smallest / 10) for v in low], high, color=colour, alpha=0.18, linewidth=0
+        )
+
+
+def label_lines(axes: Any, ends: Sequence[tuple[float, str, Any]], *, gap: float = 0.055) -> None:
+    """Write each line's name beside its right end, moved apart where they would overlap.
+
+    Parameters
+    ----------
+    ends : sequence of (height in data units, text, colour)
+    gap : float
+        Smallest distance of two labels, in heights of the axes.
+    """
+    to_share = axes.transData + axes.transAxes.inverted()
+    right = axes.get_xlim()[1]
+    placed = sorted((to_share.transform((right, height))[1], text, colour) for height, text, colour in ends)
+    heights = [share for share, _, _ in placed]
+    for _ in range(200):  # push overlapping neighbours apart, half each, until none overlap
+        moved = False
+        for i in range(len(heights) - 1):
+            overlap = gap - (heights[i + 1] - heights[i])
+            if overlap > 1e-6:
+                heights[i] -= overlap / 2
+                heights[i + 1] += overlap / 2
+                moved = True
+        if not moved:
+            break
+    for height, (_, text, colour) in zip(heights, placed, strict=True):
+        axes.annotate(
+            text,
+            (1.025, height),
+            xycoords="axes fraction",
+            color=colour,
+            va="center",
+            fontsize=9,
+            annotation_clip=False,
+        )
+
+
+def thousands(axis: Any) -> None:
+    """Write an axis's numbers in full, with separators."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))

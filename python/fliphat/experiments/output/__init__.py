@@ -1,0 +1,1 @@
+"""What comes out of experiments: tables, figures and the report."""

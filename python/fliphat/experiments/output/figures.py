@@ -1,0 +1,56 @@
+"""The frame of every figure: panels side by side, the headline above, what was run below; PNG and SVG."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from fliphat.display.figure_style import GREY, STYLE
+from fliphat.experiments.experiment import Experiment
+from fliphat.experiments.run.summary import Summary
+
+__all__ = ["draw", "draw_to"]
+
+# Width in inches and letters a line of the title, for figures of one panel and of two.
+_SIZES = {1: (7.6, 80), 2: (10.5, 110)}
+_HEIGHT = 4.8
+
+
+def draw(experiment: Experiment, summaries: Sequence[Summary], stem: Path) -> list[Path]:
+    """Draw an experiment's figure; the files written, ``stem`` with the endings of their formats."""
+    paths = [stem.with_name(stem.name + ending) for ending in (".png", ".svg")]
+    draw_to(experiment, summaries, paths)
+    return paths
+
+
+def draw_to(experiment: Experiment, summaries: Sequence[Summary], paths: Sequence[Path]) -> None:
+    """Draw an experiment's figure to files whose endings name their formats."""
+    import matplotlib
+
+    matplotlib.use("Agg", force=False)
+    from matplotlib import pyplot
+
+    width, letters = _SIZES[len(experiment.panels)]
+    with matplotlib.rc_context(STYLE):
+        figure, axes = pyplot.subplots(
+            1, len(experiment.panels), figsize=(width, _HEIGHT), layout="constrained", squeeze=False
+        )
+        # The last panel first: the order in which identifiers in the SVG are given.
+        for panel, place in reversed(list(zip(experiment.panels, axes[0], strict=True))):
+            panel(place, experiment, summaries)
+        repeats = min(summary.repeats for summary in summaries)
+        title = textwrap.fill(experiment.sentence(summaries), letters)
+        figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold")
+        figure.supxlabel(
+            f"{experiment.name}: mean of {repeats} repeats with 95 % intervals; "
+            rf"$\delta$ = {experiment.delta}, T = {experiment.cells[0].rounds:,}",
+            fontsize=8,
+            color=GREY,
+            x=0.012,
+            ha="left",
+        )
+        for path in paths:
+            undated = {"Software": None} if path.suffix == ".png" else {"Date": None}
+            figure.savefig(path, metadata=undated if path.suffix in (".png", ".svg") else None)
+        pyplot.close(figure)

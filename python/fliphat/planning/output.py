@@ -1,0 +1,131 @@
+"""`fliphat plan`: the table and the picture of what to expect."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from fliphat.display import TextTable
+from fliphat.display.figure_style import check_picture
+from fliphat.planning.forecast import Plan, plan
+
+_HEADER = ("episode", "from round", "rounds", "picks", "noise", "finds from")
+
+
+def show_plan(*, out: Path | None, as_json: bool, **numbers: Any) -> int:
+    """Work out a plan, print it, and draw it if asked to."""
+    if out is not None:
+        check_picture(out)
+    made = plan(**numbers)
+    print(json.dumps(made.to_dict(), indent=2) if as_json else text(made))
+    if out is not None:
+        draw(made, out)
+        if not as_json:
+            print(f"\n{out}")
+    return 0
+
+
+def text(made: Plan) -> str:
+    """Return a plan as a table and sentences."""
+    rows = [
+        (
+            str(episode.episode),
+            f"{episode.first_round:,}",
+            f"{episode.rounds:,}",
+            str(episode.picks),
+            f"{episode.noise:.3f}",
+            _size(episode.smallest_coefficient),
+        )
+        for episode in made.episodes
+    ]
+    lines = [
+        TextTable.fitting(_HEADER, rows, left=()).text(rows),
+        "",
+        "noise: standard deviation of the privacy noise in a released coefficient.",
+        "finds from: coefficients of at least this size are found at least three times in five.",
+        "",
+        *_sentences(made),
+    ]
+    return "\n".join(lines)
+
+
+def _sentences(made: Plan) -> list[str]:
+    rounds, size = made.settings["rounds"], made.settings["coefficient"]
+    epsilon = made.settings["epsilon"]
+    start, half = made.learning_starts, made.with_half_epsilon
+    if start is None:
+        return [
+            f"A coefficient of {size:g} is not found within {rounds:,} rounds: more rounds or a larger",
+            "epsilon would help, and so would scales that are not larger than the data's.",
+        ]
+    learning = f"Learning a coefficient of {size:g} starts at about round {start:,}"
+    if half is None:
+        return [f"{learning}; with epsilon = {epsilon / 2:g} not within {rounds:,} rounds."]
+    return [
+        f"{learning}; with epsilon = {epsilon / 2:g} at about {half:,}, {half / start:.1f} times as late."
+    ]
+
+
+def _size(coefficient: float) -> str:
+    return "none" if math.isinf(coefficient) else f"{coefficient:.3f}"
+
+
+def draw(made: Plan, out: Path) -> None:
+    """Draw the smallest coefficient that is found against rounds, for half, all and twice the epsilon."""
+    import matplotlib
+
+    matplotlib.use("Agg", force=False)
+    from matplotlib import pyplot
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    from fliphat.display.figure_style import GREY, ORANGE, STYLE, epsilon_colours, label_lines, thousands
+
+    epsilon, rounds = made.settings["epsilon"], made.settings["rounds"]
+    size = made.settings["coefficient"]
+    colours = epsilon_colours([epsilon / 2, epsilon, 2 * epsilon])
+    with matplotlib.rc_context(STYLE):
+        figure, axes = pyplot.subplots(figsize=(7.6, 4.6), layout="constrained")
+        ends, first = [], rounds
+        for level, colour in colours.items():
+            other = made if level == epsilon else plan(**{**made.settings, "epsilon": level})
+            seen = [e for e in other.episodes if math.isfinite(e.smallest_coefficient)]
+            steps = [(e.released_before, e.smallest_coefficient) for e in seen if e.released_before <= rounds]
+            if not steps:
+                continue
+            x, y = [at for at, _ in steps], [height for _, height in steps]
+            axes.plot(x, y, ".-", color=colour)
+            ends.append((y[-1], rf"$\varepsilon$ = {level:g}", colour))
+            first = min(first, x[0])
+            if other.learning_starts is not None:
+                axes.plot(other.learning_starts, min(size, y[0]), "o", color=colour, markersize=7, zorder=4)
+        axes.axhline(size, color=ORANGE, linestyle="--", linewidth=1.2)
+        ends.append((size, f"wanted: {size:g}", ORANGE))
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(first / 1.3, rounds)
+        axes.set_xlabel("round $t$")
+        axes.set_ylabel("smallest coefficient found")
+        thousands(axes.xaxis)
+        thousands(axes.yaxis)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        label_lines(axes, ends)
+        start = made.learning_starts
+        title = (
+            f"Not found within {rounds:,} rounds"
+            if start is None
+            else f"Learning starts at about round {start:,}"
+        )
+        figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold")
+        figure.supxlabel(
+            rf"d = {made.settings['dim']:,}, s = {made.settings['sparsity']}, "
+            rf"$\delta$ = {made.settings['delta']:g}; worked out from public numbers alone",
+            fontsize=8,
+            color=GREY,
+            x=0.012,
+            ha="left",
+        )
+        figure.savefig(out)
+        pyplot.close(figure)
