@@ -5,7 +5,6 @@ import pytest
 
 from fliphat import FLIPHAT, reference
 from fliphat.environments import SparseLinear
-from fliphat.policies.plan import Planner
 from fliphat.policies.simulation import play
 
 ROUNDS, DIM, ARMS, PHI = 20_000, 400, 3, 0.1
@@ -27,11 +26,13 @@ def draw_contexts(rng, n):
 
 def numpy_run(seed):
     """The same algorithm and schedule, drawn and fitted as a good NumPy programmer would."""
-    rng, settings = np.random.default_rng(seed), policy(seed)._settings
+    rng, fit = np.random.default_rng(seed), policy(seed)._fit
+    settings, known = fit.settings, fit.begin()
     beta = SparseLinear(DIM, ARMS, seed=seed).coefficients.astype(np.float32)
-    planner, theta, total, played, episode = Planner(settings), np.zeros(DIM), 0.0, 0, 0
+    theta, total, played, episode = np.zeros(DIM), 0.0, 0, 0
     while played < ROUNDS:
-        length = min(planner.length(episode), ROUNDS - played)
+        plan = fit.plan(episode, known)
+        length = min(plan.rows, ROUNDS - played)
         rows, rewards = np.empty((length, DIM), np.float32), np.empty(length)
         for start in range(0, length, BATCH):
             n = min(BATCH, length - start)
@@ -43,7 +44,6 @@ def numpy_run(seed):
             total += float((means.max(1) - means[each, arms]).sum())
         played += length
         if played < ROUNDS:
-            plan = planner.plan(episode)
             theta = reference.niht(
                 rows,
                 rewards,

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fliphat.policies import fitting
-from fliphat.policies.facts import SparseEstimate
+from fliphat.fit.iht import Iht
+from fliphat.fit.known import KnownEstimate, SparseEstimate
+from fliphat.policies import files, ledger
 
 DIM = 4
 GROWTH = 1.75  # neither the default nor the doubling of the paper: both would hide a mix-up
@@ -95,25 +96,32 @@ class Model:
 
 
 class Fits:
-    """Replaces `fitting.fit`: remembers what each fit saw, and returns an estimate no other fit returns."""
+    """Replaces `Iht.run`: remembers what each fit saw, and returns an estimate no other fit returns."""
 
     def __init__(self, monkeypatch=None):
         self.calls = []  # (episode, (X, y, present), estimate)
         self.fail = False
         if monkeypatch is not None:
-            monkeypatch.setattr(fitting, "fit", self)
+            monkeypatch.setattr(Iht, "run", self)
 
-    def __call__(self, settings, plan, rows, rewards, present, last):
-        assert rows.shape == (plan.rows, settings.dim)
+    def __call__(self, plan, rows, rewards, present, known):
+        assert rows.shape == (plan.rows, known.estimate.dim)
         if self.fail:
             raise OSError("no entropy")
         X = rows.toarray() if hasattr(rows, "toarray") else np.array(rows)
-        estimate = SparseEstimate(np.array([0]), np.array([1.0 + len(self.calls)]), settings.dim)
+        estimate = SparseEstimate(np.array([0]), np.array([1.0 + len(self.calls)]), known.estimate.dim)
         self.calls.append((plan.episode, (X, rewards.copy(), present.copy()), estimate))
-        return estimate
+        return KnownEstimate(estimate, known.episodes + 1)
 
     def of(self, episode):
         return [call for call in self.calls if call[0] == episode]
+
+
+def without_syncs(monkeypatch):
+    """Leave out waiting for the disk, which only a machine that stops would notice."""
+    monkeypatch.setattr(files, "sync", lambda _: None)
+    monkeypatch.setattr(files, "sync_directory", lambda _: None)
+    monkeypatch.setattr(ledger, "_SYNCHRONOUS", "OFF")
 
 
 def same(seen, expected):

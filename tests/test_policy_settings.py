@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT
-from fliphat.policies.fitting import _shrunk
-from fliphat.policies.plan import Planner
+from fliphat.fit.iht import shrunk
 from fliphat.privacy import PrivacyWarning, calibrate, rho_from_epsilon
+
+
+def planned(policy, episodes):
+    """The plans of a policy's first episodes; N-IHT's do not depend on what is released."""
+    fit = policy._fit
+    return [fit.plan(episode, fit.begin()) for episode in range(episodes)]
+
 
 GOOD = {"dim": 400, "sparsity": 10, "epsilon": 1.0, "delta": 0.01}
 BAD = [
@@ -84,15 +90,14 @@ def test_the_table_of_defaults():
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_first_episode_is_the_tuned_one_and_episodes_grow_slowly(epsilon):
     rho = rho_from_epsilon(epsilon, 0.01)
-    planner = Planner(FLIPHAT(**GOOD | {"epsilon": epsilon})._settings)
-    assert planner.length(0) == pytest.approx(90 / math.sqrt(rho), rel=0.02)
+    length = FLIPHAT(**GOOD | {"epsilon": epsilon})._fit.least_rows
+    assert length(0) == pytest.approx(90 / math.sqrt(rho), rel=0.02)
     for episode in range(1, 12):
-        assert planner.length(episode) == math.ceil(1.25 * planner.length(episode - 1))
+        assert length(episode) == math.ceil(1.25 * length(episode - 1))
 
 
 def test_warm_fits_take_one_shrinking_step_and_pick_few_coordinates_first():
-    planner = Planner(FLIPHAT(**GOOD, context_scale=2.0)._settings)
-    plans = [planner.plan(episode) for episode in range(12)]
+    plans = planned(FLIPHAT(**GOOD, context_scale=2.0), 12)
     assert [plan.warm for plan in plans] == [False] + [True] * 11
     assert [plan.sparsity for plan in plans] == [5, 5] + [10] * 10
     assert {plan.iterations for plan in plans} == {1}
@@ -103,55 +108,52 @@ def test_warm_fits_take_one_shrinking_step_and_pick_few_coordinates_first():
 
 def test_a_start_is_used_only_after_an_episode_with_enough_rows():
     # Doubling episodes are tiny at first: what they release is noise, and not worth starting from.
-    planner = Planner(FLIPHAT(**GOOD, episodes="doubling")._settings)
-    enough = Planner(FLIPHAT(**GOOD)._settings).length(0)
-    for episode in range(14):
-        assert planner.plan(episode).warm == (episode > 0 and 2 ** (episode - 1) >= enough)
+    enough = FLIPHAT(**GOOD).remaining
+    for episode, plan in enumerate(planned(FLIPHAT(**GOOD, episodes="doubling"), 14)):
+        assert plan.warm == (episode > 0 and 2 ** (episode - 1) >= enough)
 
 
 def test_cold_fits_take_more_iterations_as_noise_falls():
-    planner = Planner(FLIPHAT(**GOOD, warm_start=False)._settings)
-    plans = [planner.plan(episode) for episode in range(10)]
+    plans = planned(FLIPHAT(**GOOD, warm_start=False), 10)
     assert not any(plan.warm or plan.shrink for plan in plans)
     assert [plan.iterations for plan in plans] == sorted(plan.iterations for plan in plans)
     assert {(plan.iterations, plan.step_size) for plan in plans} == {(1, 0.5), (2, 1.0), (3, 1.0)}
     assert {plan.sparsity for plan in plans} == {10}
-    assert planner.length(3) == 8 * planner.length(0)
+    assert plans[3].rows == 8 * plans[0].rows
 
 
 def test_noise_is_what_calibration_says_and_grows_with_rounds_per_user():
     for k in (1, 4):
-        planner = Planner(FLIPHAT(**GOOD, rounds_per_user=k, first_episode=1000)._settings)
-        plan = planner.plan(0)
+        (plan,) = planned(FLIPHAT(**GOOD, rounds_per_user=k, first_episode=1000), 1)
         assert plan.noise == calibrate(
             epsilon=1.0, delta=0.01, rows=1000, dim=400, sparsity=plan.sparsity, iterations=plan.iterations,
             step_size=plan.step_size, l1_radius=2 * math.sqrt(10), clip=0.8, rounds_per_user=k, split=0.8,
         )  # fmt: skip
-    one, four = (Planner(FLIPHAT(**GOOD, rounds_per_user=k)._settings).length(0) for k in (1, 4))
+    one, four = (FLIPHAT(**GOOD, rounds_per_user=k).remaining for k in (1, 4))
     assert four == pytest.approx(4 * one, rel=0.01)
 
 
 def test_values_are_shrunk_by_what_is_noise_in_them():
     theta = np.array([0.0, 3.0, -2.0, 0.5, -1.0])
-    np.testing.assert_allclose(_shrunk(theta, 1.0), [0.0, 3 * (1 - 1 / 9), -2 * 0.75, 0.0, 0.0])
-    np.testing.assert_array_equal(_shrunk(theta, 5.0), theta)
-    assert not _shrunk(np.zeros(3), 1.0).any()
+    np.testing.assert_allclose(shrunk(theta, 1.0), [0.0, 3 * (1 - 1 / 9), -2 * 0.75, 0.0, 0.0])
+    np.testing.assert_array_equal(shrunk(theta, 5.0), theta)
+    assert not shrunk(np.zeros(3), 1.0).any()
 
 
 def test_first_episodes_are_sane_over_a_wide_range():
     for dim, sparsity in ((1, 1), (2, 1), (100, 100), (509_256, 20), (2**31 - 1, 5)):
         for epsilon, delta in ((0.1, 1e-6), (1.0, 0.0), (100.0, 0.5)):
-            planner = Planner(FLIPHAT(dim=dim, sparsity=sparsity, epsilon=epsilon, delta=delta)._settings)
-            assert 8 <= planner.length(0) < 2**40
-            assert planner.plan(0).iterations >= 1
+            (plan,) = planned(FLIPHAT(dim=dim, sparsity=sparsity, epsilon=epsilon, delta=delta), 1)
+            assert 8 <= plan.rows < 2**40
+            assert plan.iterations >= 1
 
 
 def test_schedules_may_be_numbers_sequences_or_functions():
     for given, expected in ((2, [2, 2, 2, 2]), ([1, 3], [1, 3, 3, 3]), (lambda n: n // 4, [1, 2, 4, 8])):
-        planner = Planner(FLIPHAT(**GOOD, first_episode=4, growth=2, iterations=given)._settings)
-        assert [planner.plan(episode).iterations for episode in range(4)] == expected
-    planner = Planner(FLIPHAT(**GOOD, first_episode=4, growth=2, step_size=lambda n: 1 / n)._settings)
-    assert [planner.plan(episode).step_size for episode in range(3)] == [1 / 4, 1 / 8, 1 / 16]
+        plans = planned(FLIPHAT(**GOOD, first_episode=4, growth=2, iterations=given), 4)
+        assert [plan.iterations for plan in plans] == expected
+    plans = planned(FLIPHAT(**GOOD, first_episode=4, growth=2, step_size=lambda n: 1 / n), 3)
+    assert [plan.step_size for plan in plans] == [1 / 4, 1 / 8, 1 / 16]
     with pytest.raises(ValueError, match="iterations must be an integer from 0"):
         FLIPHAT(**GOOD, iterations=lambda n: -n)
 
@@ -164,7 +166,7 @@ def test_history_tells_public_facts():
     first, second = policy.history
     assert (first.episode, first.first_round, first.rounds) == (0, 1, 100)
     assert (second.episode, second.first_round, second.rounds) == (1, 101, 125)
-    noise = Planner(policy._settings).plan(0).noise
+    noise = planned(policy, 1)[0].noise
     assert first.noise_scale == first.step_size * noise.value_gradient_noise
     assert first.smallest_coefficient == pytest.approx(noise.pick_gradient_noise * math.log(400) / 4)
     assert len(first.estimate.indices) <= 10 and first.estimate.dim == 400

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
+from fliphat.fit import defaults
 from fliphat.kernels import _niht
 from fliphat.privacy.guarantee import PrivacyWarning
 from fliphat.privacy.paper import PaperNoise
-from fliphat.regression._schedule import default_schedule
 from regression_data import BOTH, linear, target_for
 
 
@@ -184,7 +184,7 @@ def test_the_schedule_does_less_where_noise_is_larger(loss):
     noises = np.geomspace(1e-6, 1e3, 200)
     for dim in (1, 2, 400, 10**6):
         plans = [
-            [default_schedule(relative_noise=v, dim=dim, loss=loss, pure=pure) for v in noises]
+            [defaults.one_fit(defaults.detectable(v, 1, dim), loss=loss, pure=pure) for v in noises]
             for pure in (False, True)
         ]
         composed, pure = ([plan.iterations for plan in of_kind] for of_kind in plans)

@@ -7,7 +7,8 @@ import pytest
 
 from fliphat import FLIPHAT
 from fliphat.environments import SparseClicks
-from fliphat.policies import SparseEstimate, fitting
+from fliphat.fit.iht import Iht
+from fliphat.policies import SparseEstimate
 from fliphat.policies.simulation import play
 
 DIM, ARMS = 509_256, 5
@@ -49,13 +50,13 @@ def test_no_round_makes_a_vector_of_length_d():
 
 def test_the_work_of_d_is_done_once_a_fit(monkeypatch):
     """However many rounds are played, dense vectors are made only where an episode ends."""
-    made, real = [], fitting.fit
+    made, real = [], Iht.run
 
-    def counted(*given):
-        made.append(given[1].episode)
-        return real(*given)
+    def counted(fit, plan, *given):
+        made.append(plan.episode)
+        return real(fit, plan, *given)
 
-    monkeypatch.setattr(fitting, "fit", counted)
+    monkeypatch.setattr(Iht, "run", counted)
     world, policy = SparseClicks(seed=1), FLIPHAT(**PUBLIC, first_episode=500, seed=1)
     dense, to_dense = [], SparseEstimate.to_dense
     monkeypatch.setattr(SparseEstimate, "to_dense", lambda self: dense.append(1) or to_dense(self))

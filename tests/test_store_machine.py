@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fliphat import FLIPHAT
-from fliphat.policies import faults, fitting
+from fliphat.fit.iht import Iht
+from fliphat.policies import faults
 from policy_model import DIM, GROWTH, Fits, Model, same
 
 FIRST = 2
@@ -26,14 +27,14 @@ class Crash(BaseException):
 class PolicyMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
-        self.fits, self.real_fit, self.real_reached = Fits(), fitting.fit, faults.reached
-        fitting.fit = self.fits
+        self.fits, self.real_fit, self.real_reached = Fits(), Iht.run, faults.reached
+        Iht.run = self.fits
         self.directory = Path(tempfile.mkdtemp())
         self.policy = None
         self.seen = []  # every estimate that was ever visible, by episode
 
     def teardown(self):
-        fitting.fit, faults.reached = self.real_fit, self.real_reached
+        Iht.run, faults.reached = self.real_fit, self.real_reached
         if self.policy is not None:
             self.policy.close()
         shutil.rmtree(self.directory)

@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies.plan import FitPlan
-from fliphat.policies.settings import Settings
+from fliphat.fit.plan import IhtPlan
+from fliphat.fit.settings import Settings
 from fliphat.privacy.scales import NoiseScales
 
 __all__ = ["Detection"]
@@ -45,10 +45,9 @@ class Detection:
     Examples
     --------
     >>> from fliphat import FLIPHAT
-    >>> from fliphat.policies.plan import Planner
-    >>> settings = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01)._settings
-    >>> detection, planner = Detection(settings), Planner(settings)
-    >>> first, second = (detection.after(planner.plan(episode))[0] for episode in (0, 1))
+    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01)._fit
+    >>> detection, known = Detection(fit.settings), fit.begin()
+    >>> first, second = (detection.after(fit.plan(episode, known))[0] for episode in (0, 1))
     >>> first > second
     True
     """
@@ -63,7 +62,7 @@ class Detection:
         self._roughness = self._spread()
         self._found, self._values = np.zeros(_SIZES), np.zeros(_SIZES)
 
-    def after(self, fit: FitPlan) -> tuple[float, float]:
+    def after(self, fit: IhtPlan) -> tuple[float, float]:
         """Take the next fit into account.
 
         Returns
@@ -85,7 +84,7 @@ class Detection:
         fresh = _passes(self._gradients, height, rough, scale)
         self._found = self._found * again + (1 - self._found) * fresh
         values = self._values + fit.step_size * missing
-        # What is released is shrunk by the noise in it: see `fliphat.policies.fitting`.
+        # What is released is shrunk by the noise in it: see `fliphat.fit.iht.shrunk`.
         shrunk = values * np.maximum(0.0, 1 - (noise / np.maximum(values, 1e-300)) ** 2)
         self._values = np.minimum(shrunk, self.sizes)
         return self._smallest(), noise

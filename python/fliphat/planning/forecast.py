@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 from fliphat import _check
 from fliphat.planning.detection import Detection
 from fliphat.policies.fliphat import FLIPHAT
-from fliphat.policies.plan import Planner
 
 __all__ = ["Plan", "PlannedEpisode", "plan"]
 
@@ -160,24 +159,24 @@ def plan(
 
 
 def _episodes(policy: FLIPHAT, rounds: int) -> tuple[PlannedEpisode, ...]:
-    planner = Planner(policy._settings)
+    fit = policy._fit
     detection = Detection(policy._settings)
     found: list[PlannedEpisode] = []
     first = 1
     while first <= rounds:
-        fit = planner.plan(len(found))
-        smallest, noise = detection.after(fit)
+        episode = fit.plan(len(found), fit.begin())
+        smallest, noise = detection.after(episode)
         found.append(
             PlannedEpisode(
-                episode=fit.episode,
+                episode=episode.episode,
                 first_round=first,
-                rounds=fit.rows,
-                picks=fit.sparsity,
+                rounds=episode.rows,
+                picks=episode.sparsity,
                 noise=noise,
                 smallest_coefficient=smallest,
             )
         )
-        first += fit.rows
+        first += episode.rows
     return tuple(found)
 
 

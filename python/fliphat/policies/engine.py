@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native
+from fliphat.fit.base import Fit, Known
 from fliphat.kernels import _rows
-from fliphat.policies import fitting, rewards
+from fliphat.policies import rewards
 from fliphat.policies.base import Decision, Decisions
 from fliphat.policies.contexts import Contexts, many_rounds, one_round
-from fliphat.policies.episode import UNUSED, UNUSED_CAME, Episode, Successor
-from fliphat.policies.facts import EpisodeFacts, SparseEstimate
-from fliphat.policies.identity import SECRET_BYTES, digest
-from fliphat.policies.plan import Planner
+from fliphat.policies.episode import AWAITED, UNUSED, UNUSED_CAME, Episode, Successor
+from fliphat.policies.facts import EpisodeFacts
+from fliphat.policies.identity import SECRET_BYTES, digest, kind_of
 from fliphat.policies.rows import DenseRows, RowStore, SparseRows, SpilledRows, make_rows
 from fliphat.policies.store import Store
 
@@ -39,34 +39,41 @@ class Engine:
     """Everything a policy knows; see the module for the order in which it changes."""
 
     def __init__(
-        self, planner: Planner, store: Store | None = None, *, memory_limit: int | None = None
+        self, fit: Fit[Any, Any], store: Store | None = None, *, memory_limit: int | None = None
     ) -> None:
-        self.planner = planner
+        self.fit = fit
         self.memory_limit = memory_limit
-        self.settings = planner.settings
+        self.settings = fit.settings
         self.store = store
         self.secret = os.urandom(SECRET_BYTES)
         self.history: list[EpisodeFacts] = []
         self.users: dict[bytes, int] = {}
         self.keys: dict[bytes, Decision] = {}
         self.with_users: bool | None = None
+        self.user_kind: str | None = None  # that of all user ids: 1 and "1" may be one person
         self.late = 0
         self.incarnation = 0
         self._unsure = False  # a step is on disk and not yet, or not wholly, in memory
         self.rng = np.random.default_rng(self.settings.seed)
-        self.episode = Episode(0, 1, planner.length(0), self.settings.dtype)
-        self.show(SparseEstimate.zero(self.settings.dim))
+        self.show(fit.begin())
+        self.episode = self.new_episode(1)
 
-    def show(self, estimate: SparseEstimate) -> None:
-        """Make an estimate the one that arms are chosen by."""
-        self.estimate = estimate
+    def show(self, known: Known) -> None:
+        """Make what was released public: arms are chosen by its estimate."""
+        self.known = known
+        self.estimate = estimate = known.estimate
         self.native = _native.Estimate(estimate.indices, estimate.values, estimate.dim)
+
+    def new_episode(self, first_round: int) -> Episode:
+        """Return the episode that opens, empty, with what is known now."""
+        plan = self.fit.plan(self.known.episodes, self.known)
+        return Episode(plan, first_round, self.settings.dtype)
 
     @property
     def remaining(self) -> int:
         """Rounds until the next estimate; a full episode's successor is opened by the next call."""
         episode = self.episode
-        return episode.length - episode.filled or self.planner.length(episode.index + 1)
+        return episode.length - episode.filled or self.fit.least_rows(episode.index + 1)
 
     # Rounds
 
@@ -97,16 +104,15 @@ class Engine:
         decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index)
         if self.store is not None:
             self._unsure = True
-            self.store.log_round(decision, keep, who or b"", name)
-        # An interrupt may fall between any two lines. Until `played` the round did not happen, except that
+            self.store.log_round(decision, keep, who or b"", None if who is None else kind_of(user), name)
+        # An interrupt may fall between any two lines. Until `append` the round did not happen, except that
         # its user has one fewer to come; after it, all that can be lost is the key.
-        if not (valid and keep):
-            episode.codes[at] = UNUSED
         if who is not None:
             self.users[who] = self.users.get(who, 0) + 1
+            self.user_kind = kind_of(user)
         self.with_users = who is not None
         rows.advance(at, 1)
-        episode.played(1, identity)
+        episode.append(1, identity, AWAITED if valid and keep else UNUSED)
         if key is not None:
             self.keys[name] = decision
         self._unsure = False
@@ -132,13 +138,14 @@ class Engine:
         ids = np.arange(first, first + count, dtype=np.int64)
         if self.store is not None:
             self._unsure = True
-            self.store.log_rounds(ids, chosen, keep, who)
+            self.store.log_rounds(ids, chosen, keep, who, kind_of(users[0]) if users else None)
         unused = ~valid if keep is None else ~valid | (keep == 0)
-        episode.codes[at : at + count][unused] = UNUSED
         self.users.update(counts)
+        if users:
+            self.user_kind = kind_of(users[0])
         self.with_users = users is not None
         rows.advance(at, count)
-        episode.played(count, first)
+        episode.append(count, first, np.where(unused, UNUSED, AWAITED))
         self._unsure = False
         return Decisions(ids, played, valid, episode.index)
 
@@ -176,7 +183,11 @@ class Engine:
 
     def _who(self, user: Any) -> bytes | None:
         self._same_use_of_users(user is not None, "user")
-        return None if user is None else digest("user", user, self.secret)
+        if user is None:
+            return None
+        name = digest("user", user, self.secret)
+        self._same_kind("user", (user,))
+        return name
 
     def _who_batch(
         self, users: Sequence[Any] | None, count: int
@@ -187,6 +198,7 @@ class Engine:
         if isinstance(users, (str, bytes)) or len(users) != count:
             raise ValueError(f"users must have one id for each of the {count} rounds")
         who = [digest("user", user, self.secret) for user in users]
+        self._same_kind("users", users)
         keep = np.zeros(count, np.uint8)
         counts: dict[bytes, int] = {}
         for i, one in enumerate(who):
@@ -202,6 +214,14 @@ class Engine:
             rule = "must be given in every round" if self.with_users else "must be left out in every round"
             raise ValueError(
                 f"{name} {rule}, as in the first: the guarantee says whether user ids are checked"
+            )
+
+    def _same_kind(self, name: str, users: Sequence[Any]) -> None:
+        kinds = {kind_of(user) for user in users} | {self.user_kind or kind_of(users[0])}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"{name} must all be of one kind, str, int or bytes, as in the first round, got "
+                f"{sorted(kinds)}: 1 and '1' would be counted as two users"
             )
 
     # Rewards
@@ -296,7 +316,6 @@ class Engine:
 
     def _release(self) -> None:
         episode = self.episode
-        plan = self.planner.plan(episode.index)
         assert episode.rows is not None
         rows = episode.rows.matrix()  # before the claim: rows that can't be read leave the episode open
         if self.store is not None:
@@ -304,20 +323,18 @@ class Engine:
         episode.claimed = True
         numbers, present = episode.rewards()
         # If anything fails from here on, nothing has been seen, and the next call fits again.
-        estimate = fitting.fit(self.settings, plan, rows, numbers, present, self.estimate)
-        facts = self.planner.facts(plan, episode.first_round, estimate)
-        following = Episode(
-            episode.index + 1,
-            episode.first_round + episode.length,
-            self.planner.length(episode.index + 1),
-            self.settings.dtype,
+        known = self.fit.run(episode.plan, rows, numbers, present, self.known)
+        facts = EpisodeFacts(
+            **self.fit.facts(episode.plan, known), first_round=episode.first_round, estimate=known.estimate
         )
+        plan = self.fit.plan(known.episodes, known)
+        following = Episode(plan, episode.first_round + episode.length, self.settings.dtype)
         if self.store is not None:
             self._unsure = True
             self.store.commit(facts, self)
         # One assignment, which an interrupt can't cut in two: from here on these rows are never fitted
         # again, and before it nothing of the estimate can be seen.
-        episode.successor = Successor(facts, estimate, following)
+        episode.successor = Successor(facts, known, following)
         self._unsure = False
 
     def _turn(self) -> None:
@@ -326,13 +343,18 @@ class Engine:
         assert successor is not None
         if len(self.history) == index:
             self.history.append(successor.facts)
-        self.show(successor.estimate)
-        self.episode = successor.following
+        self.show(successor.known)
         if self.store is not None:
             self.store.finish(index, successor.following.length)
+        # Last: a round of the next episode must not meet the files of this one.
+        self.episode = successor.following
 
     def forget(self) -> None:
         """Turn the open episode's rows into zeros."""
+        self._require_sure()
+        fresh = None
         if self.store is not None:
-            self.store.forget(self.episode)
-        self.episode.forget()
+            self._unsure = True
+            fresh = self.store.forget(self.episode)
+        self.episode.forget(fresh)
+        self._unsure = False

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.fit.base import EpisodePlan, Known
+from fliphat.policies.facts import EpisodeFacts
 from fliphat.policies.rows import RowStore
 
 __all__ = ["AWAITED", "UNUSED", "UNUSED_CAME", "Episode", "Successor"]
@@ -33,12 +34,15 @@ class Successor:
     """What an episode's rows were turned into, and the episode after it."""
 
     facts: EpisodeFacts
-    estimate: SparseEstimate
+    known: Known
     following: Episode
 
 
 class Episode:
-    """Rounds `first_round` to ``first_round + length - 1``; the row of a round is fixed when it is played."""
+    """Rounds `first_round` to ``first_round + length - 1``; the row of a round is fixed when it is played.
+
+    The plan of its fit is fixed when it opens.
+    """
 
     __slots__ = (
         "claimed",
@@ -48,20 +52,22 @@ class Episode:
         "index",
         "largest",
         "length",
+        "plan",
         "rows",
         "spans",
         "successor",
     )
 
-    def __init__(self, index: int, first_round: int, length: int, dtype: str) -> None:
-        self.index = index
+    def __init__(self, plan: EpisodePlan, first_round: int, dtype: str) -> None:
+        self.plan = plan
+        self.index = plan.episode
         self.first_round = first_round
-        self.length = length
+        self.length = plan.rows
         self.filled = 0
         self.claimed = False  # rewards that come after the fit was claimed are late
         self.successor: Successor | None = None  # set once, when the estimate of these rows is final
         self.rows: RowStore | None = None
-        self.codes: npt.NDArray[Any] = np.full(length, AWAITED, dtype)
+        self.codes: npt.NDArray[Any] = np.full(self.length, AWAITED, dtype)
         self.largest = float(np.finfo(dtype).max)
         # (first row, its id) of each run of consecutive ids: one, unless a store was opened again.
         self.spans: list[tuple[int, int]] = []
@@ -71,8 +77,12 @@ class Episode:
         """Whether every round has been played."""
         return self.filled == self.length
 
-    def played(self, count: int, first_id: int) -> None:
-        """Make `count` rounds count, with consecutive ids."""
+    def append(self, count: int, first_id: int, codes: Any) -> None:
+        """Make `count` rounds count, with consecutive ids: here, and nowhere else, a round begins to exist.
+
+        `codes` are written over whatever an interrupted call left. The last line is the one that counts.
+        """
+        self.codes[self.filled : self.filled + count] = codes
         if not self.spans or first_id != self.id_of(self.filled):
             self.spans.append((self.filled, first_id))
         self.filled += count
@@ -102,13 +112,20 @@ class Episode:
         codes = self.codes[: self.filled]
         return np.flatnonzero(np.isnan(codes) | (codes == UNUSED))
 
-    def forget(self) -> None:
-        """Turn every row played so far into zeros; rewards may still come and change nothing."""
+    def forget(self, rows: RowStore | None = None) -> None:
+        """Turn every row played so far into zeros; rewards may still come and change nothing.
+
+        `rows` takes the place of the rows that were kept, if the store has made it. Cut off anywhere, the
+        episode is one that can go on.
+        """
         codes = self.codes[: self.filled]
         came = np.isfinite(codes) | (codes == UNUSED_CAME)
         codes[:] = np.where(came, UNUSED_CAME, UNUSED)
-        if self.rows is not None:
-            self.rows.forget(self.filled)
+        before = self.rows
+        if before is not None:
+            self.rows = before.emptied(self.filled) if rows is None else rows
+            if self.rows is not before:
+                before.wipe()
 
     def rewards(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
         """Return rewards and which of them count, for the fit."""

@@ -1,4 +1,4 @@
-"""Public facts: released estimates, and what each episode's fit was run with."""
+"""Public facts: what each episode's fit was run with, and what it released."""
 
 from __future__ import annotations
 
@@ -6,55 +6,9 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+from fliphat.fit.known import SparseEstimate
 
 __all__ = ["EpisodeFacts", "SparseEstimate"]
-
-
-@dataclass(frozen=True, eq=False)
-class SparseEstimate:
-    """A released estimate: its non-zero coordinates, ascending. Public.
-
-    Attributes
-    ----------
-    indices : ndarray of int64
-    values : ndarray of float64
-    dim : int
-
-    Examples
-    --------
-    >>> SparseEstimate.from_dense([0.0, 2.5, 0.0]).to_dense()
-    array([0. , 2.5, 0. ])
-    """
-
-    indices: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-    dim: int
-
-    def __post_init__(self) -> None:
-        for name in ("indices", "values"):
-            view = getattr(self, name).view()
-            view.flags.writeable = False  # the policy plays by these very arrays
-            object.__setattr__(self, name, view)
-
-    @classmethod
-    def zero(cls, dim: int) -> SparseEstimate:
-        """Return the estimate before any release: every arm scores the same."""
-        return cls(np.zeros(0, np.int64), np.zeros(0), dim)
-
-    @classmethod
-    def from_dense(cls, theta: npt.ArrayLike) -> SparseEstimate:
-        """Return the non-zero coordinates of `theta`."""
-        dense = np.asarray(theta, np.float64)
-        indices = np.flatnonzero(dense).astype(np.int64)
-        return cls(indices, dense[indices], len(dense))
-
-    def to_dense(self) -> npt.NDArray[np.float64]:
-        """Return all `dim` coordinates."""
-        dense = np.zeros(self.dim)
-        dense[self.indices] = self.values
-        return dense
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,17 +24,17 @@ from typing import Any, Literal, Self
 import numpy.typing as npt
 
 from fliphat import _check
-from fliphat.policies import handover, snapshot
+from fliphat.fit import make_fit
+from fliphat.fit.settings import PerEpisode, Settings
+from fliphat.policies import handover, process, snapshot
 from fliphat.policies.base import Decision, Decisions
 from fliphat.policies.engine import Engine
 from fliphat.policies.errors import CopyError
 from fliphat.policies.facts import EpisodeFacts, SparseEstimate
 from fliphat.policies.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
-from fliphat.policies.plan import Planner
 from fliphat.policies.recovery import restore
-from fliphat.policies.settings import Schedule, Settings
 from fliphat.policies.store import DURABILITIES, Store
-from fliphat.privacy.guarantee import Guarantee, state_guarantee
+from fliphat.privacy.guarantee import Guarantee
 
 __all__ = ["FLIPHAT"]
 
@@ -47,6 +47,7 @@ _CHILD = (
     "the same rows twice. Make or load the policy after the fork"
 )
 _SAVED = "this policy was handed over by save: load the file to go on"
+_CUT_OFF = "save was cut off: open the store again; it says whether the policy went to the file"
 _CLOSED = "this policy was closed: open its store again to go on"
 
 
@@ -123,7 +124,7 @@ class FLIPHAT:
 
     Notes
     -----
-    All defaults are in one table, in :mod:`fliphat.policies.schedule`; they are functions of the arguments
+    All defaults are in one table, in :mod:`fliphat.fit.defaults`; they are functions of the arguments
     above and never of data. Calls from several threads are safe. Copies (`copy.deepcopy`, pickle) and forked
     children can be read but can't play.
 
@@ -160,8 +161,8 @@ class FLIPHAT:
         gradient_clip: float | None = None,
         reward_clip: float | None = None,
         l1_radius: float | None = None,
-        iterations: Schedule | None = None,
-        step_size: Schedule | None = None,
+        iterations: PerEpisode | None = None,
+        step_size: PerEpisode | None = None,
         context_bound: float | None = None,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
@@ -195,13 +196,10 @@ class FLIPHAT:
         )
         _check.choice("durability", durability, DURABILITIES)
         limit = checked_memory_limit(memory_limit)
-        if settings.episodes == "planned":
-            # Written down with the other arguments: a later version's default must not move this policy's.
-            settings = dataclasses.replace(settings, first_episode=Planner(settings).length(0))
-        engine = Engine(Planner(settings), memory_limit=limit)
+        engine = Engine(make_fit(settings), memory_limit=limit)
         self._begin(engine, stacklevel=4)
         if store is not None:
-            opened = Store(store, settings, durability, engine.secret)
+            opened = Store(store, engine.settings, durability, engine.secret)
             try:
                 restore(engine, opened)
             except BaseException:
@@ -209,20 +207,14 @@ class FLIPHAT:
                 raise
 
     def _begin(self, engine: Engine, stacklevel: int) -> None:
-        settings = engine.settings
         self._engine: Engine | None = engine
         self._public: _Public | None = None
         self._reason = ""  # why there is no engine
-        self._settings = settings
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self._guarantee = state_guarantee(
-            engine.planner.statement_noise(),
-            setting="bandit",
-            seeded=settings.seed is not None,
-            rounds_per_user=settings.rounds_per_user,
-            stacklevel=stacklevel,
-        )
+        self._settings, self._fit = engine.settings, engine.fit
+        self._process = process.current()
+        self._lock = threading.RLock()
+        self._close_asked = False
+        self._guarantee = engine.fit.guarantee(stacklevel=stacklevel)
 
     # Playing
 
@@ -252,12 +244,16 @@ class FLIPHAT:
         CopyError
             If this is not the one live policy.
         """
-        if self._pid != os.getpid():
-            raise CopyError(_CHILD)
-        with self._lock:  # spelled out here and in `update`: a context manager of our own would cost 2 us
-            if self._engine is None:
-                raise CopyError(self._reason)
-            return self._engine.select(contexts, user, key)
+        # `_playing`, spelled out here and in `update`: a context manager of our own would cost 2 us.
+        self._refuse_child_and_handler()
+        try:
+            with self._lock:
+                if self._engine is None or self._close_asked:
+                    raise CopyError(self._reason or _CLOSED)
+                return self._engine.select(contexts, user, key)
+        finally:
+            if self._close_asked:
+                self.close()
 
     def select_batch(
         self, contexts: Any, users: Sequence[Any] | None = None, *, arms: int | None = None
@@ -301,12 +297,15 @@ class FLIPHAT:
             If the reward is not such a number, the decision is unknown or already has a reward. Nothing
             changed then.
         """
-        if self._pid != os.getpid():
-            raise CopyError(_CHILD)
-        with self._lock:
-            if self._engine is None:
-                raise CopyError(self._reason)
-            return self._engine.update(decision, reward)
+        self._refuse_child_and_handler()
+        try:
+            with self._lock:
+                if self._engine is None or self._close_asked:
+                    raise CopyError(self._reason or _CLOSED)
+                return self._engine.update(decision, reward)
+        finally:
+            if self._close_asked:
+                self.close()
 
     def update_batch(self, decisions: Any, rewards: npt.ArrayLike) -> int:
         """Hand in several rewards, each whatever the others are.
@@ -388,9 +387,18 @@ class FLIPHAT:
                 engine.store.flush()
 
     def close(self) -> None:
-        """Let go of the store; the policy can't play any more. Closing twice is harmless."""
+        """Let go of the store; the policy can't play any more. Closing twice is harmless.
+
+        From a signal's handler that runs in the middle of another call of the same thread, that call is
+        finished first, or undone by the handler's exception, and then the policy is closed.
+        """
+        if self._process is not process.current():  # before the lock, which may never be given back here
+            return
+        if self._in_own_call():
+            self._close_asked = True
+            return
         with self._lock:
-            if self._engine is not None and self._pid == os.getpid():
+            if self._engine is not None:
                 self._let_go(_CLOSED)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -398,28 +406,45 @@ class FLIPHAT:
 
         The file holds private rows. `load` consumes it.
         """
-        target = Path(path)
         with self._playing() as engine:
-            snapshot.write(target, *handover.to_arrays(engine))
-            if engine.store is not None:
-                engine.store.hand_over(target)
-            # Let go first: if sealing is cut off, the policy may be lost, but never lives twice.
-            store = self._detach(_SAVED)
+            saving = snapshot.Saving(Path(path))
             try:
-                snapshot.seal(target)
-                if store is not None:
-                    store.discard_rows()
+                saving.write(*handover.to_arrays(engine))
+                # The object loses the right to play before anything else can have it.
+                self._detach(_SAVED)
+                if engine.store is not None:
+                    engine.store.hand_over(saving.path, saving.checksum)
+                saving.seal()
+                if engine.store is not None:
+                    engine.store.discard_rows()
+            except BaseException:
+                self._undo_save(saving, engine)
+                raise
             finally:
-                if store is not None:
-                    store.close()
+                if self._engine is None and engine.store is not None:
+                    engine.store.close()
+
+    def _undo_save(self, saving: snapshot.Saving, engine: Engine) -> None:
+        """Go back to before a `save` that failed or was interrupted, where that is safe.
+
+        A store whose ledger says that the policy went to the file is completed when it is opened again.
+        """
+        store = engine.store
+        if self._engine is None and store is not None:
+            self._reason = _CUT_OFF
+            if not store.was_handed_over():
+                saving.discard()
+        elif saving.discard():
+            # The file can't be loaded any more, so this object is the only one again.
+            self._engine, self._reason = engine, ""
 
     @classmethod
     def load(
         cls,
         path: str | os.PathLike[str],
         *,
-        iterations: Schedule | None = None,
-        step_size: Schedule | None = None,
+        iterations: PerEpisode | None = None,
+        step_size: PerEpisode | None = None,
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
     ) -> Self:
         """Go on with a saved policy, and remove its file: a policy has one live copy.
@@ -464,23 +489,40 @@ class FLIPHAT:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._engine, self._public, self._reason = None, state["public"], _COPY
         self._settings, self._guarantee = state["settings"], state["guarantee"]
-        self._pid, self._lock = os.getpid(), threading.Lock()
+        self._process, self._lock, self._close_asked = process.current(), threading.RLock(), False
 
     @contextlib.contextmanager
     def _playing(self) -> Iterator[Engine]:
         """Hold the lock of the one live policy."""
-        if self._pid != os.getpid():  # before the lock, which a thread of the parent may have held
+        self._refuse_child_and_handler()
+        try:
+            with self._lock:
+                if self._engine is None or self._close_asked:
+                    raise CopyError(self._reason or _CLOSED)
+                yield self._engine
+        finally:
+            if self._close_asked:
+                self.close()
+
+    def _refuse_child_and_handler(self) -> None:
+        """Refuse whoever would wait for ever: a forked child, and a handler in the middle of a call."""
+        if self._process is not process.current():
             raise CopyError(_CHILD)
-        with self._lock:
-            if self._engine is None:
-                raise CopyError(self._reason)
-            yield self._engine
+        if self._in_own_call():
+            raise RuntimeError(
+                "this policy is in the middle of a call of the same thread: a signal's handler can close it, "
+                "and can't play"
+            )
+
+    def _in_own_call(self) -> bool:
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]
 
     def _look(self) -> _Public:
-        if self._public is not None:
+        engine = self._engine
+        if engine is None:
+            assert self._public is not None
             return self._public
-        assert self._engine is not None
-        engine, episode = self._engine, self._engine.episode
+        episode = engine.episode
         return _Public(
             engine.estimate,
             tuple(engine.history),

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit import make_fit
+from fliphat.fit.known import KnownEstimate, SparseEstimate
+from fliphat.fit.settings import PerEpisode, Settings
 from fliphat.policies.base import Decision
 from fliphat.policies.engine import Engine
-from fliphat.policies.episode import Episode
-from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.policies.facts import EpisodeFacts
 from fliphat.policies.identity import DIGEST_BYTES
-from fliphat.policies.plan import Planner
 from fliphat.policies.rows import DenseRows, SparseRows
-from fliphat.policies.settings import Schedule, Settings
 
 __all__ = ["from_arrays", "to_arrays"]
 
@@ -26,6 +26,7 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
         "settings": engine.settings.to_dict(),
         "secret": engine.secret.hex(),
         "with_users": engine.with_users,
+        "user_kind": engine.user_kind,
         "late": engine.late,
         "incarnation": engine.incarnation,
         "history": [facts.to_dict() for facts in engine.history],
@@ -58,14 +59,15 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
 def from_arrays(
     record: dict[str, Any],
     arrays: dict[str, npt.NDArray[Any]],
-    functions: dict[str, Schedule | None],
+    functions: dict[str, PerEpisode | None],
     memory_limit: int | None,
 ) -> Engine:
     """Return the engine that :func:`to_arrays` described."""
-    planner = Planner(Settings.from_dict(record["settings"], functions))
-    engine = Engine(planner, memory_limit=memory_limit)
+    fit = make_fit(Settings.from_dict(record["settings"], functions))
+    engine = Engine(fit, memory_limit=memory_limit)
     engine.secret = bytes.fromhex(record["secret"])
     engine.with_users = record["with_users"]
+    engine.user_kind = record.get("user_kind")
     engine.late = record["late"]
     engine.incarnation = record["incarnation"]
     if record["generator"] is not None:
@@ -82,15 +84,14 @@ def from_arrays(
         part = slice(end - size, end)
         estimate = SparseEstimate(arrays["indices"][part], arrays["numbers"][part], engine.settings.dim)
         engine.history.append(EpisodeFacts.from_dict(facts, estimate))
-        engine.show(estimate)
+        engine.show(KnownEstimate(estimate, len(engine.history)))
     _restore_episode(engine, record["episode"], arrays)
     return engine
 
 
 def _restore_episode(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-    settings = engine.settings
-    length, filled = engine.planner.length(record["index"]), record["filled"]
-    episode = Episode(record["index"], record["first_round"], length, settings.dtype)
+    filled = record["filled"]
+    episode = engine.new_episode(record["first_round"])
     episode.filled, episode.claimed = filled, record["claimed"]
     episode.spans = [(int(first), int(identity)) for first, identity in record["spans"]]
     episode.codes[:filled] = arrays["codes"]

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _check
+from fliphat.fit import defaults
 from fliphat.kernels import _niht
-from fliphat.policies import schedule
 from fliphat.policies.baseline import GreedyBaseline
 
 __all__ = ["GreedyIHT"]
@@ -65,8 +65,8 @@ class GreedyIHT(GreedyBaseline):
             "sparsity": self.sparsity,
             "iterations": _ITERATIONS,
             "step_size": _STEP / context_scale**2,
-            "l1_radius": schedule.l1_radius(self.sparsity, context_scale, reward_scale, "squared"),
-            "clip": schedule.gradient_clip(context_scale, reward_scale),
+            "l1_radius": defaults.l1_radius(self.sparsity, context_scale, reward_scale),
+            "clip": defaults.bandit_clip(context_scale, reward_scale),
             "pick_scale": 1,
             "value_scale": 1,
             "noiseless": True,

@@ -21,7 +21,7 @@ def regressor_case() -> Case:
                 model.fit(X, y)
             fits.append(calls)
         # The scales only say what to look at: what is looked at was fitted with whatever `fit` chose.
-        settings = model._plan(ROWS, DIM).settings
+        settings = model._plan(ROWS, DIM).kernel_arguments
         unit = settings["step_size"] * settings["clip"] / (2**15 * ROWS)
         scales = (settings["pick_scale"], settings["value_scale"])
         views = push_views(1, *scales, unit, (ROWS - 1) * PUSH)

@@ -8,19 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _check
+from fliphat.fit import defaults
+from fliphat.fit.iht import plan_one_fit
+from fliphat.fit.plan import IhtPlan
 from fliphat.regression import _dask, _data, _labels
 from fliphat.regression._estimator import ClassifierMixin
 from fliphat.regression._linear import SparseLinear
-from fliphat.regression._release import Release, plan_release
-from fliphat.regression._schedule import default_clip
 
 __all__ = ["PrivateSparseClassifier"]
-
-#: Without a model each probability is 1/2, and so is each residual.
-_RESIDUAL_SCALE = 0.5
-
-#: Typical log-odds of a case that is fairly clear: a probability of 0.88.
-_LOG_ODDS_SCALE = 2.0
 
 
 class PrivateSparseClassifier(ClassifierMixin, SparseLinear):
@@ -171,8 +166,8 @@ class PrivateSparseClassifier(ClassifierMixin, SparseLinear):
             labels = _data.one_dimensional(y, rows.shape[0], stacklevel=3)
             classes = _labels.two_classes(labels, self.classes)
             target = _labels.encode(labels, classes)
-        release = self._plan(*rows.shape)
-        intercept = self._release(X, rows, target, release)
+        plan = self._plan(*rows.shape)
+        intercept = self._release(X, rows, target, plan)
         self.coef_ = self.coef_.reshape(1, -1)
         self.intercept_ = np.array([intercept])
         self.classes_ = classes
@@ -230,12 +225,12 @@ class PrivateSparseClassifier(ClassifierMixin, SparseLinear):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _plan(self, rows: int, features: int) -> Release:
-        public = self._public_numbers(rows, features, score_scale=_LOG_ODDS_SCALE, target_clip=None)
+    def _plan(self, rows: int, features: int) -> IhtPlan:
+        public = self._public_numbers(rows, features, score_scale=defaults.LOG_ODDS_SCALE, target_clip=None)
         clip = self.gradient_clip
         if clip is None:
-            clip = default_clip(feature_scale=public.feature_scale, residual_scale=_RESIDUAL_SCALE)
-        return plan_release(
+            clip = defaults.regression_clip(public.feature_scale, defaults.RESIDUAL_SCALE)
+        return plan_one_fit(
             public,
             clip=_check.positive("gradient_clip", clip),
             mechanism=self.mechanism,

@@ -30,9 +30,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit import run as fit_run
+from fliphat.fit.plan import IhtPlan
 from fliphat.regression import _blocks, _cluster, _data, _labels
 from fliphat.regression._estimator import DataConversionWarning
-from fliphat.regression._release import Release
 
 __all__ = ["DaskRows", "DaskTarget", "as_rows", "as_target", "is_dask", "labels_and_classes", "run"]
 
@@ -122,7 +123,7 @@ def labels_and_classes(y: Any, rows: DaskRows, declared: Any) -> tuple[DaskTarge
 
 
 def run(
-    release: Release,
+    plan: IhtPlan,
     rows: DaskRows,
     target: DaskTarget,
     start: npt.NDArray[np.float64] | None,
@@ -130,22 +131,21 @@ def run(
 ) -> npt.NDArray[np.float64]:
     """Fit where the rows are, and return the one estimate that is released."""
     blocks = _prepared(rows, target, constant)
-    dim = rows.columns + (constant is not None)
-    rule = {name: release.settings[name] for name in ("clip", "reward_clip", "loss")}
+    rule = {name: plan.kernel_arguments[name] for name in ("clip", "reward_clip", "loss")}
     handed_over = 0
 
     def sums_at(columns: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         nonlocal handed_over
-        sums = _total(blocks, _blocks.Question(columns, values, dim, **rule))
+        sums = _total(blocks, _blocks.Question(columns, values, plan.dim, **rule))
         handed_over += 1
         return sums
 
     try:
-        return release.run_sums(sums_at, rows.shape[0], dim, start)
+        return fit_run.from_sums(plan, sums_at, start=start)
     except BaseException as failure:
         if handed_over:
             failure.add_note(
-                f"Noise was drawn for {handed_over} of {release.noise.iterations} iterations of this fit. No "
+                f"Noise was drawn for {handed_over} of {plan.iterations} iterations of this fit. No "
                 f"estimate was returned or kept, and the estimator is as it was. Workers were sent some: "
                 f"if anyone who may not see X and y sees their tasks or logs, count this fit as a release."
             )

@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _check, kernels
+from fliphat.fit import defaults, run
+from fliphat.fit.iht import OneFit
+from fliphat.fit.plan import IhtPlan
 from fliphat.kernels._rows import vector
-from fliphat.privacy.guarantee import Guarantee
+from fliphat.privacy.guarantee import Guarantee, state_guarantee
 from fliphat.privacy.paper import PaperNoise
 from fliphat.privacy.scales import MAX_COUNT, NoiseScales
 from fliphat.regression import _dask, _data
 from fliphat.regression._estimator import BaseEstimator, NotFittedError
-from fliphat.regression._release import PublicNumbers, Release
-from fliphat.regression._schedule import DEFAULT_SPARSITY, default_l1_radius
 
 __all__ = ["SparseLinear"]
 
@@ -56,23 +57,21 @@ class SparseLinear(BaseEstimator):
 
     def _public_numbers(
         self, rows: int, features: int, *, score_scale: float, target_clip: float | None
-    ) -> PublicNumbers:
+    ) -> OneFit:
         """Check the parameters against the shape of the data; nothing else of the data is known here."""
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}")
         dim = features + int(self.fit_intercept)
         feature_scale = _check.within("feature_scale", self.feature_scale, SMALLEST_SCALE, LARGEST_SCALE)
-        sparsity = min(DEFAULT_SPARSITY, dim) if self.sparsity is None else self.sparsity
+        sparsity = min(defaults.REGRESSION_SPARSITY, dim) if self.sparsity is None else self.sparsity
         sparsity = _check.integer("sparsity", sparsity, 1, dim)
-        return PublicNumbers(
+        return OneFit(
             epsilon=_check.positive("epsilon", self.epsilon),
             delta=self.delta,
             rows=rows,
             dim=dim,
             sparsity=sparsity,
-            l1_radius=default_l1_radius(
-                sparsity=sparsity, feature_scale=feature_scale, score_scale=score_scale
-            )
+            l1_radius=defaults.l1_radius(sparsity, feature_scale, score_scale)
             if self.l1_radius is None
             else _check.positive("l1_radius", self.l1_radius),
             iterations=self.iterations,
@@ -81,26 +80,31 @@ class SparseLinear(BaseEstimator):
             loss=self._loss,
             target_clip=target_clip,
             rows_per_user=_check.integer("rows_per_user", self.rows_per_user, 1, MAX_COUNT),
+            warm=self.start is not None,
             seed=None
             if self.random_state is None
             else _check.integer("random_state", self.random_state, 0, _LARGEST_SEED),
         )
 
-    def _release(self, X: Any, rows: Any, y: Any, release: Release) -> float:
-        """Run the release, store what is public, and return the intercept."""
+    def _release(self, X: Any, rows: Any, y: Any, plan: IhtPlan) -> float:
+        """Run the plan, store what is public, and return the intercept."""
+        # The claim is stated, with a warning if it is the paper's, before the rows are read.
+        guarantee = state_guarantee(
+            plan.noise, setting="regression", seeded=plan.seed is not None, stacklevel=4
+        )
         features = rows.shape[1]
         scale = float(self.feature_scale)
         start = self._start(features, scale)
         if isinstance(rows, _dask.DaskRows):
-            theta = _dask.run(release, rows, y, start, scale if self.fit_intercept else None)
+            theta = _dask.run(plan, rows, y, start, scale if self.fit_intercept else None)
         else:
             if self.fit_intercept:
                 rows = _data.with_constant(rows, scale)
-            theta = release.run(rows, y, start)
+            theta = run.from_rows(plan, rows, y, start=start)
         self.coef_ = theta[:features].copy()
-        self.n_iter_ = release.noise.iterations
-        self.noise_ = release.noise
-        self.guarantee_ = release.guarantee
+        self.n_iter_ = plan.iterations
+        self.noise_ = plan.noise
+        self.guarantee_ = guarantee
         self.n_features_in_ = features
         names = _data.feature_names(X)
         if names is not None:

@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _check
+from fliphat.fit import defaults
+from fliphat.fit.iht import OneFit, plan_one_fit, plan_paper_fit
+from fliphat.fit.plan import IhtPlan
 from fliphat.privacy.guarantee import CALIBRATIONS
 from fliphat.privacy.paper import paper_context_bound
 from fliphat.regression import _dask, _data
 from fliphat.regression._estimator import RegressorMixin
 from fliphat.regression._linear import LARGEST_SCALE, SMALLEST_SCALE, SparseLinear
-from fliphat.regression._release import PublicNumbers, Release, plan_paper_release, plan_release
-from fliphat.regression._schedule import default_clip
 
 __all__ = ["PrivateSparseRegressor"]
 
@@ -212,8 +213,8 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
         else:
             rows = _data.as_rows(X)
             target = _data.as_target(y, rows.shape[0])
-        release = self._plan(*rows.shape)
-        self.intercept_ = self._release(X, rows, target, release)
+        plan = self._plan(*rows.shape)
+        self.intercept_ = self._release(X, rows, target, plan)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
@@ -235,7 +236,7 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def _plan(self, rows: int, features: int) -> Release:
+    def _plan(self, rows: int, features: int) -> IhtPlan:
         calibration = _check.choice("calibration", self.calibration, CALIBRATIONS)
         target_scale = _check.within("target_scale", self.target_scale, SMALLEST_SCALE, LARGEST_SCALE)
         target_clip = None if self.target_clip is None else _check.positive("target_clip", self.target_clip)
@@ -246,8 +247,8 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
             raise ValueError("feature_bound is only for calibration='paper'; proven noise needs no bound")
         clip = self.gradient_clip
         if clip is None:
-            clip = default_clip(feature_scale=public.feature_scale, residual_scale=target_scale)
-        return plan_release(
+            clip = defaults.regression_clip(public.feature_scale, target_scale)
+        return plan_one_fit(
             public,
             clip=_check.positive("gradient_clip", clip),
             mechanism=self.mechanism,
@@ -255,7 +256,7 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
             split=self.split,
         )
 
-    def _plan_paper(self, public: PublicNumbers) -> Release:
+    def _plan_paper(self, public: OneFit) -> IhtPlan:
         for name in ("mechanism", "value_noise"):
             if getattr(self, name) not in (None, "laplace"):
                 raise ValueError(
@@ -269,4 +270,4 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
         bound = self.feature_bound
         if bound is None:
             bound = public.feature_scale * paper_context_bound(public.dim)
-        return plan_paper_release(public, feature_bound=bound, stacklevel=6)
+        return plan_paper_fit(public, feature_bound=bound)

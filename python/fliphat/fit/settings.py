@@ -1,4 +1,4 @@
-"""The arguments of a policy, checked once; everything here is public."""
+"""The public numbers of a policy's fits, checked once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from fliphat import _check
-from fliphat.policies import schedule
+from fliphat.fit import defaults
 from fliphat.privacy.paper import paper_context_bound
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, check_delta
 
-__all__ = ["Schedule", "Settings"]
+__all__ = ["FITS", "PerEpisode", "Settings", "checked_iterations", "checked_step_size", "complete"]
 
 #: A number, a sequence of one number an episode (the last one repeats), or a function of a fit's rows n.
-Schedule: TypeAlias = float | Sequence[float] | Callable[[int], float]
+PerEpisode: TypeAlias = float | Sequence[float] | Callable[[int], float]
+
+#: Names of fits.
+FITS: Final = ("iht",)
 
 _LARGEST_DIM: Final = 2**31 - 1
 _MOST_ITERATIONS: Final = 10_000
@@ -25,7 +28,7 @@ _FUNCTION: Final = "a function"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Checked arguments of :class:`fliphat.FLIPHAT`; None where the schedule decides."""
+    """Checked arguments of :class:`fliphat.FLIPHAT`; None where the defaults decide."""
 
     dim: int
     sparsity: int
@@ -45,10 +48,11 @@ class Settings:
     reward_clip: float | None
     l1_radius: float
     context_bound: float | None
-    iterations: Schedule | None
-    step_size: Schedule | None
+    iterations: PerEpisode | None
+    step_size: PerEpisode | None
     dtype: str
     seed: int | None
+    fit: str = "iht"
 
     @classmethod
     def checked(
@@ -72,10 +76,11 @@ class Settings:
         reward_clip: object,
         l1_radius: object,
         context_bound: object,
-        iterations: Schedule | None,
-        step_size: Schedule | None,
+        iterations: PerEpisode | None,
+        step_size: PerEpisode | None,
         dtype: object,
         seed: object,
+        fit: str = "iht",
     ) -> Settings:
         """Return the arguments with defaults filled in; errors name the argument."""
         dim = _check.integer("dim", dim, 1, _LARGEST_DIM)
@@ -83,6 +88,7 @@ class Settings:
         _check.choice("episodes", episodes, ("planned", "doubling"))
         _check.choice("calibration", calibration, ("proven", "paper"))
         _check.choice("loss", loss, ("squared", "logistic"))
+        _check.choice("fit", fit, FITS)
         paper = calibration == "paper"
         if mechanism is None:
             mechanism = "laplace" if paper else "exponential"
@@ -96,7 +102,7 @@ class Settings:
                     "first_episode is only for episodes='planned': doubling episodes start with 1 round"
                 )
         if growth is None:
-            growth = schedule.growth(warm_start=bool(warm_start) and not paper)
+            growth = defaults.growth(warm_start=bool(warm_start) and not paper)
         elif episodes != "planned":
             raise ValueError("growth is only for episodes='planned': doubling episodes double")
         if paper:
@@ -129,18 +135,19 @@ class Settings:
             rounds_per_user=_check.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT),
             context_scale=context_scale,
             reward_scale=reward_scale,
-            gradient_clip=schedule.gradient_clip(context_scale, reward_scale)
+            gradient_clip=defaults.bandit_clip(context_scale, reward_scale)
             if gradient_clip is None
             else _check.positive("gradient_clip", gradient_clip),
             reward_clip=None if reward_clip is None else _check.positive("reward_clip", reward_clip),
-            l1_radius=schedule.l1_radius(sparsity, context_scale, reward_scale, loss)
+            l1_radius=defaults.l1_radius(sparsity, context_scale, reward_scale * defaults.curvature(loss))
             if l1_radius is None
             else _check.positive("l1_radius", l1_radius),
             context_bound=context_bound,
-            iterations=_checked_schedule("iterations", iterations, checked_iterations),
-            step_size=_checked_schedule("step_size", step_size, checked_step_size),
+            iterations=_checked_per_episode("iterations", iterations, checked_iterations),
+            step_size=_checked_per_episode("step_size", step_size, checked_step_size),
             dtype=_checked_dtype(dtype),
             seed=seed,
+            fit=fit,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,9 +161,9 @@ class Settings:
         return record
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any], functions: dict[str, Schedule | None]) -> Settings:
+    def from_dict(cls, record: dict[str, Any], functions: dict[str, PerEpisode | None]) -> Settings:
         """Return the settings that :meth:`to_dict` wrote; `functions` replace the markers."""
-        filled = dict(record)
+        filled = complete(record)
         for name, given in functions.items():
             if filled[name] != _FUNCTION:
                 if given is not None:
@@ -168,6 +175,11 @@ class Settings:
             if isinstance(filled[name], list):
                 filled[name] = tuple(filled[name])
         return cls(**filled)
+
+
+def complete(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record of settings with what an earlier version did not write: its only fit was "iht"."""
+    return {"fit": "iht"} | record
 
 
 def checked_iterations(value: object) -> int:
@@ -182,7 +194,9 @@ def checked_step_size(value: object) -> float:
     return _check.positive("step_size", value)
 
 
-def _checked_schedule(name: str, given: Schedule | None, check: Callable[[object], float]) -> Schedule | None:
+def _checked_per_episode(
+    name: str, given: PerEpisode | None, check: Callable[[object], float]
+) -> PerEpisode | None:
     if given is None or callable(given):
         return given
     if isinstance(given, (list, tuple, np.ndarray)):

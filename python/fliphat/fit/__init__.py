@@ -1,0 +1,32 @@
+"""The private fit: one room for the bandit, the regression and Dask.
+
+| file | what it holds |
+|---|---|
+| `defaults` | every number that is chosen for the user |
+| `settings` | the public numbers of a policy's fits, checked once |
+| `plan` | one fit, decided before its rows are read, around one calibrated noise object |
+| `run` | the only place that draws noise: private rows in, public estimate out |
+| `known` | what has been released so far: public |
+| `base` | the interface between a policy's engine and its fit |
+| `iht` | noisy iterative hard thresholding: an episode's fits of a policy, and the one fit of a regression |
+
+Data flows one way: settings and what is known make a plan, the plan and the rows make an estimate. Nothing in
+`plan`, `iht` or `defaults` can see a row.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fliphat.fit.base import Fit
+from fliphat.fit.iht import Iht
+from fliphat.fit.settings import Settings
+
+__all__ = ["make_fit"]
+
+_FITS: Final = {"iht": Iht}
+
+
+def make_fit(settings: Settings) -> Fit[Any, Any]:
+    """Return the fit that the settings name."""
+    return _FITS[settings.fit](settings)

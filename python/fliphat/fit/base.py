@@ -1,0 +1,105 @@
+"""The interface between a policy's engine and its fit.
+
+The engine plays rounds and keeps their rows; the fit decides how long an episode is and what is released when
+it is over. Between them go three things, two of them public:
+
+- *known*: what was released so far (`Fit.begin`, then what each `Fit.run` returns);
+- a *plan* of an episode, a pure function of settings, the episode's number and what is known, made when the
+  episode opens and fixed from then on (`Fit.plan`);
+- the private rows of one whole episode, handed to `Fit.run` exactly once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.fit.known import SparseEstimate
+from fliphat.fit.settings import Settings
+from fliphat.privacy.guarantee import Guarantee
+
+__all__ = ["EpisodePlan", "Fit", "Known"]
+
+
+class Known(Protocol):
+    """Everything released so far that a later plan or fit may use. Frozen, and public."""
+
+    @property
+    def estimate(self) -> SparseEstimate:
+        """What arms are scored by."""
+
+    @property
+    def episodes(self) -> int:
+        """Episodes released: the number of the next one to be fitted."""
+
+    def to_record(self) -> dict[str, Any]:
+        """Return a record for JSON, without loss."""
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """Return what `to_record` wrote."""
+
+
+class EpisodePlan(Protocol):
+    """Everything one episode's fit will do. Frozen, and public."""
+
+    @property
+    def episode(self) -> int:
+        """The episode's number, from 0."""
+
+    @property
+    def rows(self) -> int:
+        """The episode's length: rounds played, with or without a reward."""
+
+
+_Known = TypeVar("_Known", bound=Known)
+_Plan = TypeVar("_Plan", bound=EpisodePlan)
+
+
+class Fit(Protocol[_Plan, _Known]):
+    """How an episode's rows become public; one object without state serves a policy for its whole life."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings, with whatever the fit has filled in: what a store writes down."""
+
+    def begin(self) -> _Known:
+        """Return what is known before the first episode."""
+
+    def recall(self, record: dict[str, Any]) -> _Known:
+        """Return what `Known.to_record` wrote."""
+
+    def plan(self, episode: int, known: _Known) -> _Plan:
+        """Return the plan of an episode, given what is known when it opens."""
+
+    def least_rows(self, episode: int) -> int:
+        """Return a length that an episode will have at least, whatever is released before it."""
+
+    def run(
+        self,
+        plan: _Plan,
+        rows: Any,
+        rewards: npt.NDArray[np.float64],
+        present: npt.NDArray[np.bool_],
+        known: _Known,
+    ) -> _Known:
+        """Fit an episode's rows with fresh noise, and return what is known then.
+
+        Once an episode: twice on the same rows would cost the privacy budget twice.
+
+        Parameters
+        ----------
+        rows : ndarray or CSR, shape (plan.rows, dim)
+            All rounds of the episode, those without a reward included.
+        rewards, present : ndarray, shape (plan.rows,)
+        known : Known
+            As it was given to `plan`.
+        """
+
+    def facts(self, plan: _Plan, known: _Known) -> dict[str, Any]:
+        """Return what may be told about a fit that was run, given what is known after it."""
+
+    def guarantee(self, *, stacklevel: int = 2) -> Guarantee:
+        """Return the claim that every plan's noise supports; `stacklevel` is for its warning, if any."""

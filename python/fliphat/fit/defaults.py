@@ -1,0 +1,305 @@
+"""Defaults: every number that is chosen for the user, as a pure function of public numbers.
+
+Nothing here may see a row, a reward or a count of rewards. Two scales are public knowledge of the caller: the
+typical size of one context coordinate (a feature), and of a reward (a target); both 1.0 unless said
+otherwise. The bandit calls them ``context_scale`` and ``reward_scale``, the regression ``feature_scale`` and
+``target_scale``.
+
+The schedules work with one number, the *detectable* signal: noise of a pick, with one iteration, times
+``ln d``, in units of the gradient clip. A coordinate tends to be found when its mean gradient beats it.
+
+| default | bandit | regression |
+|---|---|---|
+| both scales | 1.0 | 1.0 |
+| sparsity s | none: the caller says | 10, or all coordinates if there are fewer |
+| gradient clip | 0.8 * context * reward | 1.3 * feature * target; classifier 1.3 * feature / 2 |
+| l1 radius | 2 sqrt(s) * reward / context, logistic 4 times that | the same; classifier with target 2 |
+| clip of rewards, targets | none: the gradient clip bounds every row | none |
+| share of the budget for picks | 0.8 | what makes both scales equal: 1/2, 4/5 or 2/3 |
+| unit of eta | 1 / context^2, logistic 4 times that | 1 / feature^2 |
+| paper: M, eta | floor(0.16 ln(1 + n b_max^2)), 1e-4 | the same, but M at least 1 |
+| paper: bound on contexts | sqrt(2 ln d) | feature * sqrt(2 ln d) |
+| paper: clip of rewards | x_max b_max + sqrt(2 ln(1 + n)) | the same |
+
+M and eta of a fit that starts from zero, by the detectable signal:
+
+| fit | up to | M, eta |
+|---|---|---|
+| bandit | 0.05; 0.17; more | 3, 1; 2, 1; 1, 0.5 |
+| regression | 0.01; 0.04; 0.12; 0.25; 0.5; more | 16, 0.5; 12, 0.5; 4, 0.7; 2, 1; 1, 1; 1, 0.5 |
+| classifier | 0.04; 0.1; 0.15; 0.5; more | 8, 4; 5, 4; 2, 4; 1, 4; 1, 2 |
+
+Of the bandit alone:
+
+| default | value |
+|---|---|
+| ``episodes``, ``warm_start`` | planned, True |
+| *enough rows* | detectable signal 0.235 when half the coordinates are picked; at least 11 ln d |
+| first planned episode n_0 | enough rows |
+| ``growth`` of planned episodes | 1.25, or 2 with cold starts |
+| coordinates picked | s; with warm starts ceil(s/2) until two episodes have had enough rows |
+| warm start | from the last estimate, once an episode has had enough rows |
+| warm fits: M, eta | 1, max(0.3, 1 / (1 + k/4)) with k the episodes before that had enough rows |
+| warm fits: released values | shrunk by 1 - (noise / value)^2, or to 0: post-processing |
+
+**Why these, in the bandit.** Nearly all regret falls before the first good estimate, and what decides that
+one is which coordinates are picked. So picks get most of the budget, the first fits pick fewer coordinates,
+and episodes grow slowly. Steps that shrink like those of stochastic approximation average the noise of many
+small fits, and stay stable where contexts are correlated or the greedy choice among many arms stretches them:
+a step of 1 diverges there. How these numbers were found, and how they do elsewhere, is in
+``docs/reproduction.md``.
+
+**Why the columns differ.** A bandit's arm depends on which coordinates an estimate has and on their
+proportions; a small clip and a large share for picks buy just that, and the values may be too small. A
+regression is judged by its values. Each column was measured in the other's place (figures in
+``docs/reproduction.md``):
+
+- the regression with the bandit's clip, share, M and eta has 3 to 80 times the squared error, and 1.6 to 20
+  times where neighbouring features are correlated by 0.7, because steps of 1 do not converge there;
+- the bandit with the regression's has up to a fifth more regret in the published setting, and up to 28 times
+  as much where all contexts are correlated by 0.3;
+- the regression's M and eta alone, with the bandit's clip and share, are as good as the bandit's in its fits
+  from zero (better where contexts are correlated), and much worse in its warm fits, the default. The fits
+  from zero are the paper's algorithm and keep the numbers that its figures were made with.
+
+The l1 radius is where Cauchy-Schwarz puts an s-sparse coefficient vector that explains rewards of twice the
+stated scale: it should not bind, and leaves room for correlated features and for scales declared too small.
+The second bound on n_0 is about sampling, not privacy: with fewer rows the gradients themselves are too rough
+to rank d coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+from fliphat.privacy.paper import paper_iterations
+
+__all__ = [
+    "BANDIT_PICK_SHARE",
+    "LOG_ODDS_SCALE",
+    "REGRESSION_SPARSITY",
+    "RESIDUAL_SCALE",
+    "Steps",
+    "bandit_clip",
+    "cold_fit",
+    "curvature",
+    "detectable",
+    "enough_rows",
+    "first_picks",
+    "growth",
+    "l1_radius",
+    "one_fit",
+    "paper_fit",
+    "picks",
+    "regression_clip",
+    "warm_fit",
+]
+
+#: Share of the budget that the bandit spends on choosing coordinates; the rest is spent on their values.
+BANDIT_PICK_SHARE: Final = 0.8
+
+#: Coefficients that a regression keeps.
+REGRESSION_SPARSITY: Final = 10
+
+#: A classifier's residual before it knows anything: each probability is 1/2.
+RESIDUAL_SCALE: Final = 0.5
+
+#: Typical log-odds of a case that is fairly clear: a probability of 0.88.
+LOG_ODDS_SCALE: Final = 2.0
+
+_BANDIT_CLIP: Final = 0.8
+_REGRESSION_CLIP: Final = 1.3
+_RADIUS_FACTOR: Final = 2.0
+_FIRST_DETECTABLE: Final = 0.235
+_FEWEST_PER_LOG_DIM: Final = 11.0
+_EARLY_EPISODES: Final = 2
+_SLOW_GROWTH, _FAST_GROWTH = 1.25, 2.0
+_SMALLEST_STEP: Final = 0.3
+_PAPER_STEP: Final = 1e-4
+
+#: Largest detectable signal, iterations and step of each regime of a fit from zero, the easiest first.
+_BANDIT_REGIMES: Final = ((0.05, 3, 1.0), (0.17, 2, 1.0), (math.inf, 1, 0.5))
+_REGRESSION_REGIMES: Final = {
+    # Chosen on simulated rows (5 of 50 to 400 coefficients, neighbouring features correlated by 0.1 to 0.7):
+    # few iterations while noise dominates, then more and shorter ones, which converge with correlations.
+    "squared": (
+        (0.01, 16, 0.5),
+        (0.04, 12, 0.5),
+        (0.12, 4, 0.7),
+        (0.25, 2, 1.0),
+        (0.5, 1, 1.0),
+        (math.inf, 1, 0.5),
+    ),
+    # Its second derivative in the score is at most 1/4, so its steps are four times as long and more.
+    "logistic": (
+        (0.04, 8, 4.0),
+        (0.1, 5, 4.0),
+        (0.15, 2, 4.0),
+        (0.5, 1, 4.0),
+        (math.inf, 1, 2.0),
+    ),
+}
+
+
+class Steps(NamedTuple):
+    """M and eta of one fit."""
+
+    iterations: int
+    step_size: float
+
+
+# Both
+
+
+def detectable(noise: float, rows: int, dim: int) -> float:
+    """Return the mean gradient, in clips, that a pick with one iteration can tell from noise.
+
+    Parameters
+    ----------
+    noise : float
+        Scale of a pick's noise with one iteration, in clips times rows: ``pick_scale / 2**15``.
+
+    Examples
+    --------
+    >>> detectable(10.0, rows=1000, dim=1) < detectable(10.0, rows=500, dim=400)
+    True
+    """
+    return noise * _log_dim(dim) / rows
+
+
+def l1_radius(sparsity: int, context_scale: float, score_scale: float) -> float:
+    """Return the radius of the l1 ball estimates are projected on: ``2 sqrt(s) * score / context``.
+
+    Uncorrelated contexts of size `context_scale` that make up a score of size `score_scale` have coefficients
+    of Euclidean norm ``score_scale / context_scale``, hence of l1 norm ``sqrt(s)`` times that at most.
+
+    Examples
+    --------
+    >>> l1_radius(4, context_scale=1.0, score_scale=1.5)
+    6.0
+    """
+    return _RADIUS_FACTOR * math.sqrt(sparsity) * score_scale / context_scale
+
+
+def curvature(loss: str) -> float:
+    """Return how many times flatter than a square the loss is at its steepest bend: 4 for the logistic."""
+    return 4.0 if loss == "logistic" else 1.0
+
+
+def paper_fit(rows: int, radius: float) -> Steps:
+    """Return M and eta of the published simulations; M may be 0, which leaves the estimate as it is."""
+    return Steps(paper_iterations(rows, l1_radius=radius), _PAPER_STEP)
+
+
+# The bandit
+
+
+def bandit_clip(context_scale: float, reward_scale: float) -> float:
+    """Return the bound on each coordinate of a row's gradient."""
+    return _BANDIT_CLIP * context_scale * reward_scale
+
+
+def growth(*, warm_start: bool) -> float:
+    """Return how many times longer a planned episode is than the one before.
+
+    Warm fits carry over what was learned, so short episodes lose nothing; a cold fit must learn all from its
+    own rows.
+    """
+    return _SLOW_GROWTH if warm_start else _FAST_GROWTH
+
+
+def enough_rows(noise: float, dim: int) -> int:
+    """Return the rows from which a fit is worth playing by, given the noise of :func:`first_picks` picks.
+
+    Examples
+    --------
+    >>> from math import sqrt
+    >>> enough_rows(2 * sqrt(5 / (1.6 * 0.1034)), dim=400)  # epsilon = 1, delta = 0.01, s = 10
+    281
+    """
+    sampling = _FEWEST_PER_LOG_DIM * _log_dim(dim)
+    return math.ceil(max(noise * _log_dim(dim) / _FIRST_DETECTABLE, sampling))
+
+
+def first_picks(sparsity: int) -> int:
+    """Return the coordinates that the first warm fits pick: the strongest half, with less noise each."""
+    return (sparsity + 1) // 2
+
+
+def picks(sparsity: int, good: int) -> int:
+    """Return the coordinates that a warm fit picks after `good` episodes with enough rows."""
+    return first_picks(sparsity) if good < _EARLY_EPISODES else sparsity
+
+
+def warm_fit(good: int, *, context_scale: float, loss: str) -> Steps:
+    """Return M and eta of a warm fit after `good` episodes with enough rows.
+
+    Examples
+    --------
+    >>> [warm_fit(good, context_scale=1.0, loss="squared").step_size for good in (0, 1, 4, 100)]
+    [1.0, 0.8, 0.5, 0.3]
+    """
+    return Steps(1, max(_SMALLEST_STEP, 1 / (1 + good / 4)) * curvature(loss) / context_scale**2)
+
+
+def cold_fit(signal: float, *, context_scale: float, loss: str) -> Steps:
+    """Return M and eta of a bandit's fit from zero whose detectable signal is `signal`.
+
+    Examples
+    --------
+    >>> cold_fit(0.2, context_scale=1.0, loss="squared")
+    Steps(iterations=1, step_size=0.5)
+    >>> cold_fit(0.1, context_scale=1.0, loss="squared")
+    Steps(iterations=2, step_size=1.0)
+    """
+    iterations, step = next((m, eta) for most, m, eta in _BANDIT_REGIMES if signal <= most)
+    return Steps(iterations, step * curvature(loss) / context_scale**2)
+
+
+# The regression
+
+
+def regression_clip(feature_scale: float, residual_scale: float) -> float:
+    """Return the bound on a coordinate of one row's gradient: 1.3 times a feature times a residual.
+
+    Smaller clips bias the gradient, larger ones cost noise in proportion.
+
+    Examples
+    --------
+    >>> regression_clip(feature_scale=2.0, residual_scale=1.0)
+    2.6
+    """
+    return _REGRESSION_CLIP * feature_scale * residual_scale
+
+
+def one_fit(signal: float, *, loss: str, pure: bool) -> Steps:
+    """Return M and eta of a regression whose detectable signal is `signal`.
+
+    eta is in units of ``1 / feature_scale**2``.
+
+    Parameters
+    ----------
+    signal : float
+        From :func:`detectable`.
+    loss : {"squared", "logistic"}
+    pure : bool
+        Whether costs add up as pure epsilons do. Then M iterations have M times the noise of one, otherwise
+        ``sqrt(M)`` times, which is what the thresholds are for.
+
+    Examples
+    --------
+    >>> one_fit(0.006, loss="squared", pure=False)
+    Steps(iterations=16, step_size=0.5)
+    >>> one_fit(0.6, loss="logistic", pure=False)
+    Steps(iterations=1, step_size=2.0)
+    """
+    return next(
+        Steps(iterations, step)
+        for most, iterations, step in _REGRESSION_REGIMES[loss]
+        if signal * (math.sqrt(iterations) if pure else 1.0) <= most
+    )
+
+
+def _log_dim(dim: int) -> float:
+    return math.log(max(dim, 2))

@@ -1,0 +1,333 @@
+"""Noisy iterative hard thresholding: a policy's fits, episode after episode, and a regression's one fit.
+
+All of it is a function of public numbers: settings, the number of an episode, and what was released. Only
+`Iht.run` is given rows, and hands them to :mod:`fliphat.fit.run`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _check
+from fliphat.fit import defaults, run
+from fliphat.fit.known import KnownEstimate, SparseEstimate
+from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan, Noise
+from fliphat.fit.settings import PerEpisode, Settings, checked_iterations, checked_step_size
+from fliphat.privacy.calibration import calibrate
+from fliphat.privacy.guarantee import Guarantee, state_guarantee
+from fliphat.privacy.paper import PaperNoise, calibrate_paper
+from fliphat.privacy.scales import HALF_RANGE, NoiseScales
+
+__all__ = ["Iht", "OneFit", "plan_one_fit", "plan_paper_fit", "shrunk"]
+
+_Number = TypeVar("_Number", int, float)
+
+
+class Iht:
+    """Planned or doubling episodes, each fitted from zero or from the estimate before it.
+
+    Examples
+    --------
+    >>> from fliphat import FLIPHAT
+    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01)._fit
+    >>> plan = fit.plan(0, fit.begin())
+    >>> plan.rows, plan.sparsity, plan.iterations, plan.warm
+    (281, 5, 1, False)
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._budget = Budget(
+            epsilon=settings.epsilon, delta=settings.delta, rounds_per_user=settings.rounds_per_user
+        )
+        self._calibrated: dict[tuple[int, int, int, float], NoiseScales] = {}
+        self.settings = settings
+        few = defaults.first_picks(settings.sparsity)
+        self._enough = defaults.enough_rows(self._noise_of_one_iteration(few), settings.dim)
+        if settings.episodes == "planned" and settings.first_episode is None:
+            # Written down with the other settings: a later version's default must not move this policy's.
+            self.settings = dataclasses.replace(settings, first_episode=self._enough)
+        self._lengths = [self.settings.first_episode or self._enough]
+
+    def begin(self) -> KnownEstimate:
+        """Return the zero estimate."""
+        return KnownEstimate(SparseEstimate.zero(self.settings.dim), 0)
+
+    def recall(self, record: dict[str, Any]) -> KnownEstimate:
+        """Return what `KnownEstimate.to_record` wrote."""
+        return KnownEstimate.from_record(record)
+
+    def least_rows(self, episode: int) -> int:
+        """Return the length of an episode, which does not depend on anything released."""
+        if self.settings.episodes == "doubling":
+            return 1 << episode
+        while len(self._lengths) <= episode:
+            self._lengths.append(math.ceil(self._lengths[-1] * self.settings.growth))
+        return self._lengths[episode]
+
+    def plan(self, episode: int, known: KnownEstimate) -> IhtPlan | EmptyPlan:
+        """Return the plan of an episode; what is known changes the start of its fit and nothing else."""
+        settings, rows = self.settings, self.least_rows(episode)
+        sparsity, shrink = settings.sparsity, False
+        if settings.calibration == "paper":
+            warm = settings.warm_start and episode > 0
+            steps = defaults.paper_fit(rows, settings.l1_radius)
+        elif settings.warm_start:
+            good = sum(self.least_rows(before) >= self._enough for before in range(episode))
+            warm, shrink, sparsity = good > 0, True, defaults.picks(sparsity, good)
+            steps = defaults.warm_fit(good, context_scale=settings.context_scale, loss=settings.loss)
+        else:
+            warm = False
+            signal = defaults.detectable(self._noise_of_one_iteration(sparsity), rows, settings.dim)
+            steps = defaults.cold_fit(signal, context_scale=settings.context_scale, loss=settings.loss)
+        iterations = _at(settings.iterations, episode, rows, checked_iterations, steps.iterations)
+        step_size = _at(settings.step_size, episode, rows, checked_step_size, steps.step_size)
+        if iterations == 0:
+            return EmptyPlan(episode=episode, rows=rows, sparsity=sparsity, step_size=step_size, warm=warm)
+        return IhtPlan(
+            budget=self._budget,
+            noise=self._noise(rows, sparsity, iterations, step_size),
+            episode=episode,
+            dim=settings.dim,
+            step_size=step_size,
+            l1_radius=settings.l1_radius,
+            loss=settings.loss,
+            reward_clip=settings.reward_clip,
+            warm=warm,
+            shrink=shrink,
+            seed=None if settings.seed is None else (settings.seed, episode),
+        )
+
+    def run(
+        self,
+        plan: IhtPlan | EmptyPlan,
+        rows: Any,
+        rewards: npt.NDArray[np.float64],
+        present: npt.NDArray[np.bool_],
+        known: KnownEstimate,
+    ) -> KnownEstimate:
+        """Fit an episode's rows with fresh noise; twice on the same rows costs the privacy budget twice."""
+        if plan.episode != known.episodes:
+            raise ValueError(f"plan must be that of episode {known.episodes}, got episode {plan.episode}")
+        last = known.estimate
+        if isinstance(plan, EmptyPlan):
+            estimate = last if plan.warm else SparseEstimate.zero(last.dim)
+        else:
+            start = last.to_dense() if plan.warm else None
+            theta = run.from_rows(plan, rows, rewards, present=present, start=start)
+            if plan.shrink:
+                theta = shrunk(theta, _value_noise(plan))
+            estimate = SparseEstimate.from_dense(theta)
+        return KnownEstimate(estimate, known.episodes + 1)
+
+    def facts(self, plan: IhtPlan | EmptyPlan, known: KnownEstimate) -> dict[str, Any]:
+        """Return what may be told about a finished fit: nothing but its plan."""
+        settings = self.settings
+        noise_scale, smallest = 0.0, math.inf
+        if isinstance(plan, IhtPlan):
+            noise_scale = _value_noise(plan)
+            # The paper's gradient is that of the full square, twice ours.
+            rough = (
+                noise_scale / (2 * plan.step_size)
+                if isinstance(plan.noise, PaperNoise)
+                else plan.noise.pick_gradient_noise
+            )
+            flatness = defaults.curvature(settings.loss) / settings.context_scale**2
+            smallest = rough * math.log(max(settings.dim, 2)) * flatness
+        return {
+            "episode": plan.episode,
+            "rounds": plan.rows,
+            "sparsity": plan.sparsity,
+            "iterations": plan.iterations,
+            "step_size": plan.step_size,
+            "warm": plan.warm,
+            "noise_scale": noise_scale,
+            "smallest_coefficient": smallest,
+        }
+
+    def guarantee(self, *, stacklevel: int = 2) -> Guarantee:
+        """Return the claim of every episode's noise: that of the first says the same as any other."""
+        settings, plan = self.settings, self.plan(0, self.begin())
+        return state_guarantee(
+            plan.noise
+            if isinstance(plan, IhtPlan)
+            else self._noise(plan.rows, plan.sparsity, 1, plan.step_size),
+            setting="bandit",
+            seeded=settings.seed is not None,
+            rounds_per_user=settings.rounds_per_user,
+            stacklevel=stacklevel + 1,
+        )
+
+    def _noise_of_one_iteration(self, picks: int) -> float:
+        """Return the noise of a pick in clips times rows: the schedules' only measure of the budget."""
+        return self._proven(1, picks, 1, 1.0).pick_scale / HALF_RANGE
+
+    def _noise(self, rows: int, sparsity: int, iterations: int, step_size: float) -> Noise:
+        settings = self.settings
+        if settings.calibration == "proven":
+            return self._proven(rows, sparsity, iterations, step_size)
+        return calibrate_paper(
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            rows=rows,
+            dim=settings.dim,
+            sparsity=sparsity,
+            iterations=iterations,
+            step_size=step_size,
+            l1_radius=settings.l1_radius,
+            context_bound=settings.context_bound,
+            reward_clip=settings.reward_clip,
+        )
+
+    def _proven(self, rows: int, sparsity: int, iterations: int, step_size: float) -> NoiseScales:
+        """Return noise within the budget, calibrated once for each fit."""
+        settings, key = self.settings, (rows, sparsity, iterations, step_size)
+        if key not in self._calibrated:
+            self._calibrated[key] = calibrate(
+                epsilon=settings.epsilon,
+                delta=settings.delta,
+                rows=rows,
+                dim=settings.dim,
+                sparsity=sparsity,
+                iterations=iterations,
+                step_size=step_size,
+                l1_radius=settings.l1_radius,
+                clip=settings.gradient_clip,
+                rounds_per_user=settings.rounds_per_user,
+                mechanism=settings.mechanism,
+                split=defaults.BANDIT_PICK_SHARE,
+            )
+        return self._calibrated[key]
+
+
+def shrunk(theta: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float64]:
+    """Draw values towards zero by what is noise in them, on average; post-processing of a release.
+
+    If nothing stood out of the noise the estimate stays as it is: better than none.
+    """
+    found = np.flatnonzero(theta)
+    kept = np.zeros_like(theta)
+    kept[found] = theta[found] * np.maximum(0.0, 1 - np.minimum(noise / np.abs(theta[found]), 1.0) ** 2)
+    return kept if kept.any() else theta
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OneFit:
+    """What a regression's fit is about; nothing here comes from the rows, except how many there are.
+
+    Steps are in units of ``1 / feature_scale**2``; None asks for a default.
+    """
+
+    epsilon: float
+    delta: float
+    rows: int
+    dim: int
+    sparsity: int
+    l1_radius: float
+    iterations: int | None
+    step_size: float | None
+    feature_scale: float
+    loss: str
+    target_clip: float | None
+    rows_per_user: int
+    warm: bool
+    seed: int | None
+
+    def plan(self, noise: Noise, step_size: float) -> IhtPlan:
+        """Return the plan with this noise."""
+        return IhtPlan(
+            budget=Budget(epsilon=self.epsilon, delta=float(self.delta), rounds_per_user=self.rows_per_user),
+            noise=noise,
+            episode=0,
+            dim=self.dim,
+            step_size=step_size,
+            l1_radius=self.l1_radius,
+            loss=self.loss,
+            reward_clip=self.target_clip,
+            warm=self.warm,
+            shrink=False,
+            seed=None if self.seed is None else (self.seed, 0),
+        )
+
+    def in_units(self, step_size: float) -> float:
+        """Return a step as the kernel takes it."""
+        return _check.positive("step_size", step_size) * self.feature_scale**-2
+
+
+def plan_one_fit(
+    public: OneFit,
+    *,
+    clip: float,
+    mechanism: str | None,
+    value_noise: str | None,
+    split: float | None,
+) -> IhtPlan:
+    """Plan a regression with proven noise."""
+    budget: dict[str, Any] = {
+        "epsilon": public.epsilon,
+        "delta": public.delta,
+        "rows": public.rows,
+        "dim": public.dim,
+        "sparsity": public.sparsity,
+        "l1_radius": public.l1_radius,
+        "clip": clip,
+        "rounds_per_user": public.rows_per_user,
+        "mechanism": "exponential" if mechanism is None else mechanism,
+        "value_noise": value_noise,
+        "split": split,
+    }
+    iterations, step = public.iterations, public.step_size
+    if iterations is None or step is None:
+        single = calibrate(**budget, iterations=1, step_size=public.in_units(1.0))
+        # Tiny tables count as three columns here and as two in the bandit.
+        signal = defaults.detectable(single.pick_scale / HALF_RANGE, public.rows, max(public.dim, 3))
+        steps = defaults.one_fit(signal, loss=public.loss, pure=single.delta == 0)
+        iterations = steps.iterations if iterations is None else iterations
+        step = steps.step_size if step is None else step
+    step = public.in_units(step)
+    return public.plan(calibrate(**budget, iterations=iterations, step_size=step), step)
+
+
+def plan_paper_fit(public: OneFit, *, feature_bound: float | None) -> IhtPlan:
+    """Plan a regression as the paper prints it, which is not proven private."""
+    steps = defaults.paper_fit(public.rows, public.l1_radius)
+    # The published rule leaves small data sets without an iteration, which would release nothing.
+    iterations = max(1, steps.iterations) if public.iterations is None else public.iterations
+    step = public.in_units(steps.step_size if public.step_size is None else public.step_size)
+    noise = calibrate_paper(
+        epsilon=public.epsilon,
+        delta=public.delta,
+        rows=public.rows,
+        dim=public.dim,
+        sparsity=public.sparsity,
+        iterations=iterations,
+        step_size=step,
+        l1_radius=public.l1_radius,
+        context_bound=feature_bound,
+        reward_clip=public.target_clip,
+    )
+    return public.plan(noise, step)
+
+
+def _value_noise(plan: IhtPlan) -> float:
+    """Return the noise of a released value, in units of a coefficient."""
+    if isinstance(plan.noise, PaperNoise):
+        return plan.noise.noise_scale
+    return plan.step_size * plan.noise.value_gradient_noise
+
+
+def _at(
+    given: PerEpisode | None, episode: int, rows: int, check: Callable[[object], _Number], default: _Number
+) -> _Number:
+    if given is None:
+        return default
+    if callable(given):
+        return check(given(rows))
+    if isinstance(given, (tuple, list)):
+        return check(given[min(episode, len(given) - 1)])
+    return check(given)

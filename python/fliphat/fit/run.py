@@ -1,0 +1,88 @@
+"""The only place that draws noise: private rows go in, one public estimate comes out.
+
+Every call is a release. Running one plan twice on the same rows costs its budget twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _native
+from fliphat.fit.plan import IhtPlan
+from fliphat.kernels import _niht
+from fliphat.privacy.paper import PaperNoise
+
+__all__ = ["from_rows", "from_sums"]
+
+
+def from_rows(
+    plan: IhtPlan,
+    rows: Any,
+    rewards: npt.NDArray[np.float64],
+    *,
+    present: npt.NDArray[np.bool_] | None = None,
+    start: npt.NDArray[np.float64] | None,
+) -> npt.NDArray[np.float64]:
+    """Return the estimate that a plan releases from rows in this process.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR, shape (plan.rows, plan.dim)
+        Private.
+    rewards, present : ndarray, shape (plan.rows,)
+        Private. A row that is not present counts as one of zeros.
+    start : ndarray, shape (plan.dim,), or None
+        Public, for a warm plan.
+    """
+    _require_start(plan, start)
+    if rows.shape != (plan.rows, plan.dim):
+        raise ValueError(f"rows must have the plan's shape {(plan.rows, plan.dim)}, got {rows.shape}")
+    noise = plan.noise
+    if isinstance(noise, PaperNoise):
+        return _niht.fit_paper(
+            rows,
+            rewards,
+            sparsity=noise.sparsity,
+            iterations=noise.iterations,
+            step_size=plan.step_size,
+            l1_radius=noise.l1_radius,
+            reward_clip=noise.reward_clip,
+            noise_scale=noise.noise_scale,
+            start=start,
+            present=present,
+            door=plan.seed,
+        )
+    return _niht.fit(rows, rewards, start=start, present=present, door=plan.seed, **plan.kernel_arguments)[-1]
+
+
+def from_sums(
+    plan: IhtPlan,
+    sums_at: Callable[[npt.NDArray[np.int64], npt.NDArray[np.float64]], npt.NDArray[np.int64]],
+    *,
+    start: npt.NDArray[np.float64] | None,
+) -> npt.NDArray[np.float64]:
+    """Do what :func:`from_rows` does, bit for bit, over rows that live elsewhere.
+
+    Parameters
+    ----------
+    sums_at : callable
+        Returns the integer sums of all rows' clipped gradients at an estimate, given as columns and values.
+        Called once an iteration.
+    """
+    _require_start(plan, start)
+    if isinstance(plan.noise, PaperNoise):
+        raise ValueError(
+            "calibration must be 'proven' for rows that live elsewhere: they come as integer sums"
+        )
+    begin = np.zeros(plan.dim) if start is None else start
+    settings = _niht.fit_settings(plan.dim, **plan.kernel_arguments)
+    return _native.niht_fit_sums(sums_at, begin, plan.rows, settings, plan.seed)
+
+
+def _require_start(plan: IhtPlan, start: npt.NDArray[np.float64] | None) -> None:
+    if plan.warm != (start is not None):
+        raise ValueError(f"start must {'' if plan.warm else 'not '}be given for this plan")
