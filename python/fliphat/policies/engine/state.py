@@ -134,7 +134,7 @@ def _fill_episode(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.
         else:
             episode.rows.put(0, arrays["rows"])
     spans = [(int(first), int(identity)) for first, identity in record["spans"]]
-    ends = [first for first, _ in spans][1:] + [record["filled"]]
+    ends = [*(first for first, _ in spans[1:]), record["filled"]]
     for (first, identity), end in zip(spans, ends, strict=False):  # no span, if no round was played
         episode.append(end - first, identity, arrays["codes"][first:end])
     episode.claimed = record["claimed"]
