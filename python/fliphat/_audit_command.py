@@ -8,7 +8,7 @@ import sys
 from fliphat.display.progress import Progress
 from fliphat.policies._audit import policy_cases
 from fliphat.privacy.audit import CONFIDENCE, Case, Finding, audit_case, mechanism_cases
-from fliphat.regression._audit import regressor_case
+from fliphat.regression.audit import regressor_case
 
 #: Quick is under a minute of one core, full about half an hour of two.
 QUICK_RUNS, FULL_RUNS = 500_000, 20_000_000
