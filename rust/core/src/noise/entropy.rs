@@ -219,6 +219,39 @@ mod tests {
         assert!(failure.to_string().contains("entropy source failed"));
     }
 
+    /// Gives these bytes, and no more.
+    struct Given([u8; 32]);
+
+    impl TryRng for Given {
+        type Error = std::fmt::Error;
+
+        fn try_next_u32(&mut self) -> std::result::Result<u32, Self::Error> {
+            Err(std::fmt::Error)
+        }
+
+        fn try_next_u64(&mut self) -> std::result::Result<u64, Self::Error> {
+            Err(std::fmt::Error)
+        }
+
+        fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> std::result::Result<(), Self::Error> {
+            let given = self.0.get(..bytes.len()).ok_or(std::fmt::Error)?;
+            bytes.copy_from_slice(given);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn all_256_bits_of_a_key_come_from_the_source() {
+        let first = |bytes| SecureRng::from_source(&mut Given(bytes)).expect("32 bytes").next_u64();
+        let plain = [7; 32];
+        let mut draws = std::collections::HashSet::from([first(plain)]);
+        for bit in 0..256 {
+            let mut other = plain;
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(draws.insert(first(other)), "bit {bit} of the key is not used");
+        }
+    }
+
     #[test]
     fn every_secure_generator_has_its_own_key() {
         let first = |mut rng: SecureRng| rng.next_u64();

@@ -105,6 +105,28 @@ fn a_scratch_carries_nothing_over_from_call_to_call() {
 }
 
 #[test]
+fn values_of_every_size_and_rank_are_released_with_noise() {
+    // Gaps of many scales: the order is certain, and of 12 values drawn 50 times a few at most get noise of 0.
+    let v: Vec<i64> = (0..12).map(|j| (1 << (61 - 3 * j)) * if j % 2 == 0 { 1 } else { -1 }).collect();
+    for mechanism in [Mechanism::Exponential, Mechanism::Laplace] {
+        for values in [ValueNoise::Gaussian, ValueNoise::Laplace] {
+            let peeler = Peeler::new(mechanism, 1, values, 1000).expect("valid");
+            let mut untouched = [0; 12];
+            let mut picked = Vec::new();
+            for seed in 0..50 {
+                let mut noise = SeededNoise::new(seed, 0);
+                peeler.peel(&v, 12, &mut noise, &mut PeelScratch::default(), &mut picked).expect("valid");
+                for (rank, pick) in picked.iter().enumerate() {
+                    assert_eq!(pick.index, rank);
+                    untouched[rank] += usize::from(pick.value == v[rank]);
+                }
+            }
+            assert!(untouched.iter().all(|&count| count < 5), "{mechanism:?} {values:?} {untouched:?}");
+        }
+    }
+}
+
+#[test]
 fn values_clamp_as_the_exact_sum_would() {
     const LIMIT: i64 = (1 << 62) - 1;
     assert_eq!(released(5, -7), -2);

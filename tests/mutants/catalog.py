@@ -1,0 +1,133 @@
+"""Mistakes that would cost people their privacy, and the test that notices each.
+
+A mutant is here because it once survived the tests, or because it is the kind of mistake that would.
+"""
+
+from mutants.runner import Mutant
+
+MUTANTS = [
+    Mutant(
+        "noise for k = 1 from episode 2 on",
+        "python/fliphat/policies/plan.py",
+        "noise = self._noise(rows, sparsity, iterations, step_size)\n",
+        "import dataclasses\n"
+        "            k = settings.rounds_per_user if episode < 2 else 1\n"
+        "            planner = Planner(dataclasses.replace(settings, rounds_per_user=k))\n"
+        "            noise = planner._noise(rows, sparsity, iterations, step_size)\n",
+        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "users with several rounds, in all episodes but the first two",
+    ),
+    Mutant(
+        "iterations as a function are charged once",
+        "python/fliphat/policies/plan.py",
+        "noise = self._noise(rows, sparsity, iterations, step_size)\n",
+        "noise = self._noise(rows, sparsity, 1 if callable(settings.iterations) else iterations, step_size)\n",
+        "tests/test_fit_noise.py::test_iterations_given_as_a_function_cost_what_the_number_costs",
+        "every iteration but one is free",
+    ),
+    Mutant(
+        "Gaussian values where delta = 0",
+        "python/fliphat/policies/fitting.py",
+        "value_noise=plan.noise.value_noise",
+        'value_noise="gaussian"',
+        "tests/test_fit_noise.py::test_pure_privacy_releases_laplace_values_and_only_it",
+        "the claim of pure privacy, which no Gaussian noise supports",
+    ),
+    Mutant(
+        "an invalid round is free when the journal is read again",
+        "python/fliphat/policies/recovery.py",
+        "for user in users_of(frame.rounds):",
+        'for user in users_of(frame.rounds[frame.rounds["arm"] >= 0]):',
+        "tests/test_store_users.py::test_an_invalid_round_counts_for_its_user_when_the_journal_is_read_again",
+        "whether a context was valid decides which later round is learned from",
+    ),
+    Mutant(
+        "an invalid round is free once its episode is committed",
+        "python/fliphat/policies/store.py",
+        "users = Counter(users_of(rounds))",
+        'users = Counter(users_of(rounds[rounds["arm"] >= 0]))',
+        "tests/test_store_users.py::test_an_invalid_round_counts_for_its_user_once_its_episode_is_committed",
+        "whether a context was valid decides which later round is learned from",
+    ),
+    Mutant(
+        "shrinking depends on how many rewards came",
+        "python/fliphat/policies/fitting.py",
+        "theta = _shrunk(theta, plan.step_size * plan.noise.value_gradient_noise)",
+        "theta = _shrunk(theta, plan.step_size * plan.noise.value_gradient_noise * (2 - present.mean()))",
+        "tests/test_fit_noise.py::test_how_many_rewards_came_moves_no_estimate_of_rows_that_say_nothing",
+        "an exact count of private things leaves with the estimate",
+    ),
+    Mutant(
+        "rounds_per_user may change between openings",
+        "python/fliphat/policies/store.py",
+        "for name in now if before.get(name) != now[name])",
+        'for name in now if before.get(name) != now[name] and name != "rounds_per_user")',
+        "tests/test_store_users.py::test_no_argument_of_the_guarantee_can_change_between_openings",
+        "rows of k rounds a user are fitted with noise for fewer",
+    ),
+    Mutant(
+        "no fit where no reward came",
+        "python/fliphat/policies/fitting.py",
+        "if plan.noise is None:",
+        "if plan.noise is None or not present.any():",
+        "tests/test_fit_noise.py::test_without_a_reward_noise_is_released_all_the_same",
+        "an estimate without noise tells that nobody's reward came",
+    ),
+    Mutant(
+        "values with 2/3 of their noise",
+        "python/fliphat/policies/fitting.py",
+        "value_scale=plan.noise.value_scale",
+        "value_scale=plan.noise.value_scale * 2 // 3",
+        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "everyone",
+    ),
+    Mutant(
+        "picks with 2/3 of their noise",
+        "python/fliphat/policies/fitting.py",
+        "pick_scale=plan.noise.pick_scale",
+        "pick_scale=plan.noise.pick_scale * 2 // 3",
+        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "everyone",
+    ),
+    Mutant(
+        "an episode's rows are fitted twice",
+        "python/fliphat/policies/engine.py",
+        "estimate = fitting.fit(self.settings, plan, rows, numbers, present, self.estimate)",
+        "[fitting.fit(self.settings, plan, rows, numbers, present, self.estimate) for _ in range(3)][-1]\n"
+        "        estimate = fitting.fit(self.settings, plan, rows, numbers, present, self.estimate)",
+        "tests/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, one round a person]",
+        "everyone",
+    ),
+    Mutant(
+        "one round too many of a user is learned from",
+        "python/fliphat/policies/engine.py",
+        "keep[i] = before < self.settings.rounds_per_user",
+        "keep[i] = before <= self.settings.rounds_per_user",
+        "tests/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, ids, a second episode where k = 1]",
+        "users with more rounds than k",
+    ),
+    Mutant(
+        "a key of 32 random bits",
+        "rust/core/src/noise/entropy.rs",
+        "source.try_fill_bytes(&mut key).map_err",
+        "source.try_fill_bytes(&mut key[..4]).map_err",
+        "noise::entropy::tests::all_256_bits_of_a_key_come_from_the_source",
+        "who tries all keys takes the noise off",
+    ),
+    Mutant(
+        "large values without noise",
+        "rust/core/src/private/peel/mod.rs",
+        "pick.value = released(pick.value, draw);",
+        "if pick.value.unsigned_abs() <= 1 << 40 {\n pick.value = released(pick.value, draw);\n }",
+        "private::peel::tests::values_of_every_size_and_rank_are_released_with_noise",
+        "long episodes and small steps: lattice values pass 2^40 there",
+    ),
+    Mutant(
+        "the last of more than four values without noise",
+        "rust/core/src/private/peel/mod.rs",
+        "for pick in picked.iter_mut() {",
+        "for pick in picked.iter_mut().take(if count > 4 { count - 1 } else { count }) {",
+        "private::peel::tests::values_of_every_size_and_rank_are_released_with_noise",
+        "one coefficient of every estimate",
+    ),
+]
