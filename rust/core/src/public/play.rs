@@ -8,13 +8,13 @@
 //! increasing columns in range, and all scores are finite. An invalid round plays a uniform arm and leaves a
 //! row of zeros.
 
-use std::thread;
-
 use crate::matrix::scalar::Real;
 use crate::matrix::{Csr, Dense, Index};
 use crate::public::score::{Arms, best, nth_of};
 use crate::public::theta::Theta;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::{make_room, with_room, zeros};
+use crate::runtime::parallel::{for_each, threads_for};
 use crate::runtime::simd::{Level, Vectorised};
 
 /// Below this many values one thread is faster: starting a second takes about as long.
@@ -29,6 +29,8 @@ pub trait Contexts: Arms {
     fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]) -> bool;
     /// Append row `i`'s non-zero values, rounded to the stored type. False as for `copy_dense`.
     fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>) -> bool;
+    /// Values that row `i` has at most.
+    fn row_size(&self, i: usize) -> usize;
     /// Values read by checking all rows.
     fn size(&self) -> usize;
 }
@@ -59,6 +61,10 @@ impl<T: Real> Contexts for Dense<'_, T> {
             values.push(S::from_f64(x.to_f64()));
         }
         all_finite(&values[before..])
+    }
+
+    fn row_size(&self, _i: usize) -> usize {
+        self.columns()
     }
 
     fn size(&self) -> usize {
@@ -96,6 +102,10 @@ impl<T: Real, I: Index> Contexts for Csr<'_, T, I> {
         let in_range = copied.first().is_none_or(|first| *first >= 0)
             && copied.last().is_none_or(|last| (*last as usize) < self.columns());
         increasing && in_range && all_finite(&values[before..])
+    }
+
+    fn row_size(&self, i: usize) -> usize {
+        self.row(i).1.len()
     }
 
     fn size(&self) -> usize {
@@ -159,50 +169,33 @@ impl<'a, C: Contexts> Rounds<'a, C> {
         if self.words.len().checked_mul(columns) != Some(out.len()) {
             return Err(Error::invalid("out must have one row for each round"));
         }
-        let mut chosen = vec![0; self.words.len()];
-        let threads = match self.contexts.size() {
-            0..SERIAL_BELOW => 1,
-            _ => thread::available_parallelism().map_or(1, |cores| cores.get()),
-        };
+        let mut chosen = zeros(self.words.len())?;
         let level = Level::best();
-        if threads == 1 {
-            level.run(DensePart { rounds: self, first: 0, chosen: &mut chosen, out });
-            return Ok(chosen);
-        }
+        let threads = threads_for(None, self.contexts.size(), SERIAL_BELOW);
         let share = chosen.len().div_ceil(threads).max(1);
-        thread::scope(|scope| {
-            let parts = chosen.chunks_mut(share).zip(out.chunks_mut((share * columns).max(1)));
-            let mut jobs = parts.enumerate().map(|(p, (chosen, out))| DensePart {
-                rounds: self,
-                first: p * share,
-                chosen,
-                out,
-            });
-            let own = jobs.next();
-            let others: Vec<_> = jobs.map(|job| scope.spawn(move || level.run(job))).collect();
-            if let Some(job) = own {
-                level.run(job);
-            }
-            others
-                .into_iter()
-                .try_for_each(|other| other.join().map_err(|_| Error::invalid("a worker thread stopped")))
+        let parts = chosen.chunks_mut(share).zip(out.chunks_mut((share * columns).max(1))).enumerate();
+        for_each(threads, parts, |(p, (chosen, out))| {
+            level.run(DensePart { rounds: self, first: p * share, chosen, out })
         })?;
         Ok(chosen)
     }
 
     /// As [`Rounds::play_dense`], for rows that are stored sparse.
-    pub fn play_sparse<S: Real>(&self) -> (Vec<i64>, SparseRows<S>) {
-        let mut rows = SparseRows {
-            lengths: Vec::with_capacity(self.words.len()),
-            columns: Vec::new(),
-            values: Vec::new(),
-        };
-        let mut scores = vec![0.0; self.arms];
-        let chosen = (0..self.words.len()).map(|round| {
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn play_sparse<S: Real>(&self) -> Result<(Vec<i64>, SparseRows<S>)> {
+        let mut rows =
+            SparseRows { lengths: with_room(self.words.len())?, columns: Vec::new(), values: Vec::new() };
+        let mut scores = zeros(self.arms)?;
+        let mut played = with_room(self.words.len())?;
+        for round in 0..self.words.len() {
             let mut chosen = self.play(round, &mut scores);
             let before = rows.values.len();
             if self.keeps(round) && chosen >= 0 {
                 let row = round * self.arms + chosen as usize;
+                make_room(&mut rows.columns, self.contexts.row_size(row))?;
+                make_room(&mut rows.values, self.contexts.row_size(row))?;
                 if !self.contexts.append(row, &mut rows.columns, &mut rows.values) {
                     rows.columns.truncate(before);
                     rows.values.truncate(before);
@@ -210,9 +203,9 @@ impl<'a, C: Contexts> Rounds<'a, C> {
                 }
             }
             rows.lengths.push((rows.values.len() - before) as u32);
-            chosen
-        });
-        (chosen.collect(), rows)
+            played.push(chosen);
+        }
+        Ok((played, rows))
     }
 
     #[inline(always)]
@@ -250,12 +243,12 @@ struct DensePart<'a, 'b, C, S> {
 }
 
 impl<C: Contexts, S: Real> Vectorised for DensePart<'_, '_, C, S> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> Result<()> {
         let rounds = self.rounds;
-        let mut scores = vec![0.0; rounds.arms];
+        let mut scores = zeros(rounds.arms)?;
         let rows = self.out.chunks_exact_mut(rounds.contexts.columns().max(1));
         for ((round, chosen), row) in (self.first..).zip(self.chosen).zip(rows) {
             *chosen = rounds.play(round, &mut scores);
@@ -267,6 +260,7 @@ impl<C: Contexts, S: Real> Vectorised for DensePart<'_, '_, C, S> {
             }
             row.fill(S::ZERO);
         }
+        Ok(())
     }
 }
 
@@ -291,7 +285,7 @@ mod tests {
         let mut out = [9.0f32; 6];
         assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, 0]);
         assert_eq!(out, [0.0, 3.0, 6.0, 7.0, 1.0, 0.0]);
-        let (chosen, rows) = rounds.play_sparse::<f64>();
+        let (chosen, rows) = rounds.play_sparse::<f64>().expect("memory");
         assert_eq!(chosen, [1, 0]);
         assert_eq!(
             (rows.lengths, rows.columns, rows.values),
@@ -310,7 +304,7 @@ mod tests {
                 let mut out = [9.0f32; 6];
                 assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, -1 - arm]);
                 assert_eq!(out, [0.0, 3.0, 6.0, 0.0, 0.0, 0.0]);
-                assert_eq!(rounds.play_sparse::<f32>().1.lengths, [2, 0]);
+                assert_eq!(rounds.play_sparse::<f32>().expect("memory").1.lengths, [2, 0]);
             }
         }
     }
@@ -321,7 +315,7 @@ mod tests {
         for columns in [[0i32, 0], [1, 0], [0, 3], [-1, 1]] {
             let contexts = Csr::new(&[0, 2], &columns, &[1.0f32, 2.0], 3).expect("offsets");
             let rounds = Rounds::new(&contexts, 1, &theta, &[7], None).expect("shape");
-            assert_eq!(rounds.play_sparse::<f32>().0, [-1]);
+            assert_eq!(rounds.play_sparse::<f32>().expect("memory").0, [-1]);
             assert_eq!(rounds.play_dense(&mut [1.0f32; 3]).expect("shape"), [-1]);
         }
     }
@@ -357,6 +351,10 @@ mod tests {
         fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>) -> bool {
             self.copied.append(i, columns, values)
         }
+        fn row_size(&self, i: usize) -> usize {
+            self.copied.row_size(i)
+        }
+
         fn size(&self) -> usize {
             self.checked.size()
         }
@@ -369,7 +367,7 @@ mod tests {
         let mut out = [9.0f32; 6];
         assert_eq!(rounds.play_dense(&mut out).expect("shape"), [0, -1]);
         assert_eq!(out[3..], [0.0; 3]);
-        let (chosen, rows) = rounds.play_sparse::<f64>();
+        let (chosen, rows) = rounds.play_sparse::<f64>().expect("memory");
         assert_eq!(chosen, [0, -1]);
         assert_eq!((rows.lengths, rows.columns, rows.values), (vec![1, 0], vec![1], vec![2.0]));
     }
@@ -400,7 +398,7 @@ mod tests {
         let mut out = [9.0f64; 6];
         assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, 0]);
         assert_eq!(out, [0.0, 0.0, 0.0, 7.0, 1.0, 0.0]);
-        assert_eq!(rounds.play_sparse::<f32>().1.lengths, [0, 2]);
+        assert_eq!(rounds.play_sparse::<f32>().expect("memory").1.lengths, [0, 2]);
     }
 
     #[test]
