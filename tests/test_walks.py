@@ -47,7 +47,9 @@ def out_of_order(walk, entered):
         name, path = re.fullmatch(r"`(.+)` in `(.+)`", row["function"]).groups()
         if path.endswith(".rs"):
             continue
-        place = next((i for i in range(at, len(entered)) if entered[i] == (path, name)), None)
+        place = next(
+            (i for i in range(at, len(entered)) if entered[i] == (path.removeprefix("fliphat/"), name)), None
+        )
         if place is None:
             return name
         at = place
