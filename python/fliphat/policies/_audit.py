@@ -220,12 +220,12 @@ def _recorded(policy: FLIPHAT, person: _Person, side: int) -> list[FitCall]:
 
 
 def _views(policy: FLIPHAT, person: _Person, fits: int) -> list[View]:
-    """Scores close to the log-likelihood ratio of the first estimate, and of all of them."""
+    """Scores close to the log-likelihood ratio of the first estimates, from one of them to all."""
     noise, shift, middle = _numbers(policy, person)
     signs = np.array([1.0, -1.0])
     views = []
     for pick_scale in _PICK_SCALES:
-        for seen in {1, fits}:
+        for seen in range(1, fits + 1):
             picks, values = np.zeros((fits, 1, 2)), np.zeros((fits, 2))
             values[:seen] = signs * shift / noise**2
             picks[:seen] = signs * (shift / (noise * pick_scale) - shift * middle / noise**2)
