@@ -17,7 +17,7 @@ ALPHA = 1e-6
 
 def draw(sampler, scale, count, seed=1, **options):
     out = np.empty(count, np.int64)
-    _native.door_draw(out, sampler, scale, seed, **options)
+    _native.seeded_draw(out, sampler, scale, seed, **options)
     return out
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from fliphat.fit.iht import Iht
 from fliphat.fit.known import KnownEstimate, SparseEstimate
+from fliphat.policies import files, ledger
 
 DIM = 4
 GROWTH = 1.75  # neither the default nor the doubling of the paper: both would hide a mix-up
@@ -114,6 +115,13 @@ class Fits:
 
     def of(self, episode):
         return [call for call in self.calls if call[0] == episode]
+
+
+def without_syncs(monkeypatch):
+    """Leave out waiting for the disk, which only a machine that stops would notice."""
+    monkeypatch.setattr(files, "sync", lambda _: None)
+    monkeypatch.setattr(files, "sync_directory", lambda _: None)
+    monkeypatch.setattr(ledger, "_SYNCHRONOUS", "OFF")
 
 
 def same(seen, expected):

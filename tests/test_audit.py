@@ -33,7 +33,7 @@ def test_there_are_controls_and_claims():
 
 @pytest.mark.parametrize("estimator", ["policy", "regressor"])
 def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
-    # Recorded calls made again with the noise of the same door release the very same estimate.
+    # Recorded calls made again with the same predictable noise release the very same estimate.
     X = np.random.default_rng(1).normal(size=(12, 5)).astype(np.float32)
     y = X[:, 1].astype(float)
     with recorded_fits() as calls:
@@ -53,7 +53,7 @@ def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
         assert present.tolist() == [1] * 9 + [0] * 3
         np.testing.assert_array_equal(rewards[:9], y[:9].astype(np.float32))
     (columns, values), *_ = reversed(_native.niht_fit(rows, rewards, start, settings, present, None, (5, 0)))
-    # One run on one side through the door's first stream: its score is the estimate's first picked value.
+    # One run on one side with the seed's first stream: its score is the estimate's first picked value.
     for column, value in zip(columns, values, strict=True):
         weights = np.zeros((1, 5))
         weights[0, column] = 1.0

@@ -1,13 +1,12 @@
 """The proof names functions and tests; a name that does not exist would be a step nobody can tick off."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from code_names import ROOT, backticked, exists, missing, tables
 
-PRIVACY = (Path(ROOT) / "docs" / "privacy.md").read_text(encoding="utf-8")
+PRIVACY = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
 STEPS = [row for table in tables(PRIVACY) for row in table if "step" in row]
 PROSE = "\n".join(line for line in PRIVACY.splitlines() if not line.startswith("|"))
 # What the prose has in backticks and is not the name of a thing in the tree.
@@ -42,6 +41,14 @@ def test_the_tables_are_read_whole():
         numbers = [int(step[1:]) for step in steps if step[0] == part]
         assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= least
     assert sum(step[0] in parts for step in steps) == len(steps)
+
+
+def test_places_named_in_contributing_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    names = [name.removeprefix("python ") for name in backticked(text)]
+    places = [name for name in names if re.fullmatch(r"[\w.-]*/[\w./-]+|\w+\.(?:py|md)", name)]
+    assert len(places) > 25
+    assert [place for place in places if not (ROOT / place).exists() and not exists(place)] == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Where noise comes from: never twice the same, pinned only behind the test door."""
+"""Where noise comes from: never twice the same, predictable only with a seed."""
 
 import multiprocessing
 import os
@@ -91,33 +91,33 @@ def test_threads_never_share_a_stream():
     assert all_differ(draws)
 
 
-def test_the_door_is_not_in_the_public_kernels():
+def test_public_kernels_take_no_seed():
     for kernel in (kernels.laplace, kernels.laplace_mechanism, kernels.peel):
         with pytest.raises(TypeError):
-            kernel(door_seed=1)
+            kernel(seed=1)
 
 
-def test_the_streams_of_the_door_are_pinned():
+def test_seeded_streams_are_pinned():
     # A change of any of these is a value-breaking changelog entry: seeded experiments depend on them.
     words = np.empty(2, np.uint64)
-    _native.door_words(words, 1, 0)
+    _native.seeded_words(words, 1, 0)
     assert words.tolist() == PINNED["words"]
     for sampler in ("laplace", "gaussian"):
         draws = np.empty(5, np.int64)
-        _native.door_draw(draws, sampler, 1000, 1)
+        _native.seeded_draw(draws, sampler, 1000, 1)
         assert draws.tolist() == PINNED[sampler]
     noise = np.empty(3)
-    _native.laplace_fill(noise, 1.0, door_seed=1)
+    _native.laplace_fill(noise, 1.0, seed=1)
     assert noise.tolist() == PINNED["noise"]
     for mechanism in ("exponential", "laplace"):
-        support, values = _native.peel(V, 4, 100, 1000, mechanism, "gaussian", door_seed=1)
+        support, values = _native.peel(V, 4, 100, 1000, mechanism, "gaussian", seed=1)
         assert [support.tolist(), values.tolist()] == PINNED[f"peel {mechanism}"]
 
 
-def test_one_door_seed_has_many_streams():
+def test_one_seed_has_many_streams():
     def words(seed, stream):
         out = np.empty(4, np.uint64)
-        _native.door_words(out, seed, stream)
+        _native.seeded_words(out, seed, stream)
         return out.tobytes()
 
     assert words(5, 6) == words(5, 6)

@@ -29,7 +29,7 @@ def test_noise_is_a_discrete_laplace_on_the_documented_lattice(scale):
     lattice, noise_scale = lattice_of(scale)
     assert scale * 2.0**-21 < lattice <= scale * 2.0**-20
     noise = np.empty(10**5)
-    assert _native.laplace_fill(noise, scale, door_seed=7) == lattice
+    assert _native.laplace_fill(noise, scale, seed=7) == lattice
     multiples = noise / lattice
     assert (multiples == np.rint(multiples)).all()
     multiples = multiples.astype(np.int64)
@@ -40,14 +40,14 @@ def test_noise_is_a_discrete_laplace_on_the_documented_lattice(scale):
 
 def test_a_scale_off_by_three_percent_is_noticed():
     noise = np.empty(10**5)
-    _native.laplace_fill(noise, 1.03, door_seed=7)
+    _native.laplace_fill(noise, 1.03, seed=7)
     assert goodness((noise / lattice_of(1.0)[0]).astype(np.int64), Laplace(lattice_of(1.0)[1])) < ALPHA
 
 
 def test_the_twin_has_the_same_distribution():
     rng = np.random.default_rng(1)
     ours = np.empty(10**5)
-    _native.laplace_fill(ours, 2.5, door_seed=8)
+    _native.laplace_fill(ours, 2.5, seed=8)
     assert stats.ks_2samp(ours, reference.laplace(2.5, 10**5, rng)).pvalue > ALPHA
     assert stats.ks_2samp(ours, reference.laplace(2.5 * 1.1, 10**5, rng)).pvalue < ALPHA
     assert stats.ks_2samp(ours + 5, reference.laplace_mechanism(np.full(10**5, 5.0), 2.5, rng)).pvalue > ALPHA
@@ -75,14 +75,14 @@ def test_values_keep_their_shape_and_stay_untouched(shape, dtype):
 
 def release(value, scale, count, seed=1):
     values = np.full(count, float(value))
-    _native.laplace_release(values, scale, door_seed=seed)
+    _native.laplace_release(values, scale, seed=seed)
     return values
 
 
 def test_the_release_is_the_rounded_value_plus_noise_in_integers():
     lattice, _ = lattice_of(1.0)
     noise = np.empty(1000)
-    _native.laplace_fill(noise, 1.0, door_seed=3)
+    _native.laplace_fill(noise, 1.0, seed=3)
     for value in (0.0, 1.0, 0.1, -math.pi, 1e6 + 1 / 3, lattice / 2, -lattice / 2):
         nearest = math.floor(value / lattice + 0.5) * lattice
         np.testing.assert_array_equal(release(value, 1.0, 1000, seed=3), nearest + noise)
@@ -141,8 +141,8 @@ def test_neighbours_round_at_most_a_step_further_apart_than_they_are(values, sca
     shift = steps * lattice
     first, second = values.copy(), values + shift
     exact = second - values  # what the floats really differ by
-    _native.laplace_release(first, scale, door_seed=9)
-    _native.laplace_release(second, scale, door_seed=9)
+    _native.laplace_release(first, scale, seed=9)
+    _native.laplace_release(second, scale, seed=9)
     # Both releases may be clamped, which only brings them closer.
     assert (np.abs(second - first) / lattice <= np.ceil(exact / lattice)).all()
 

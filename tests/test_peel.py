@@ -41,7 +41,7 @@ CASES = [
 
 def peel_many(v, s, scale, mechanism, count=10**5, *, value_scale=1, value_noise="gaussian", seed=1):
     supports, values = np.empty((2, count, s), np.int64)
-    _native.door_peel(np.array(v), scale, value_scale, mechanism, value_noise, seed, supports, values)
+    _native.seeded_peel(np.array(v), scale, value_scale, mechanism, value_noise, seed, supports, values)
     return supports, values
 
 

@@ -277,7 +277,7 @@ def test_a_refused_reward_changes_nothing(rng, fits, which, reward, error, messa
     with pytest.raises(error, match=message) as raised:
         policy.update(which(decision), reward)
     assert str(SECRET) not in str(raised.value)
-    if isinstance(reward, float) and not np.isfinite(reward):
+    if reward is not SECRET:
         assert policy.update_batch([decision], [reward]) == 0  # contents: left out without an error
     else:
         with pytest.raises((TypeError, ValueError)) as raised:
@@ -310,6 +310,46 @@ def test_batch_rewards_must_fit(rng):
     with pytest.raises(TypeError, match="decisions must be Decisions or a sequence"):
         policy.update_batch(3, [1.0])
     assert policy.update_batch([], []) == 0 and len(policy.pending) == 2
+
+
+def test_one_bad_value_does_not_block_a_batch(rng, fits):
+    from decimal import Decimal
+
+    for bad in (None, "x", "0.5", 10**400, object(), [1.0], 1j, True, Decimal("NaN")):
+        policy = make(first_episode=3)
+        decisions = policy.select_batch(rng.standard_normal((3, 2, DIM)))
+        assert policy.update_batch(decisions, [0.5, bad, Decimal("0.25")]) == 2
+        assert policy.pending == [int(decisions.ids[1])]
+        policy.select(contexts(rng))
+        seen = fits.calls[-1][1]
+        assert seen[1].tolist() == [0.5, 0.0, 0.25] and seen[2].tolist() == [True, False, True]
+        many = make(first_episode=3)
+        decisions = many.select_batch(rng.standard_normal((3, 2, DIM)))
+        rewards = np.empty(3, object)
+        rewards[:] = [0.5, bad, 1]
+        assert many.update_batch(decisions, rewards) == 2
+
+
+def test_lists_of_integers_play_as_floats_do(rng):
+    X = rng.integers(-3, 4, (3, DIM))
+    whole, floats = make(seed=3), make(seed=3)
+    assert whole.select(X.tolist()) == floats.select(X.astype(float))
+    for ours, theirs in zip(
+        whole.select_batch([X.tolist()] * 2), floats.select_batch(np.array([X, X], float)), strict=True
+    ):
+        assert ours == theirs
+    np.testing.assert_array_equal(whole._engine.episode.rows.array, floats._engine.episode.rows.array)
+
+
+@pytest.mark.parametrize("bad", [None, "x", 10**400, 1j, np.nan])
+def test_one_bad_value_in_lists_of_contexts_is_one_invalid_round(bad):
+    policy = make()
+    X = [[[1] * DIM, [2] * DIM], [[1] * DIM, [bad] + [2] * (DIM - 1)], [[0.5] * DIM, [2] * DIM]]
+    assert policy.select_batch(X).valid.tolist() == [True, False, True]
+    assert not policy.select(X[1]).valid
+    with pytest.raises(ValueError):
+        policy.select([[1] * DIM, [bad]])
+    assert policy.rounds == 4
 
 
 HOSTILE = [np.nan, np.inf, -np.inf, 0.5, 1e300, 1.0, "again", "twice", "never"]
@@ -424,12 +464,43 @@ def test_a_refused_first_round_does_not_fix_the_use_of_users(rng):
     policy.select(contexts(rng))
 
 
-def test_ids_of_different_types_are_different_users(rng, fits):
-    policy = make(first_episode=5)
-    for user in (1, "1", b"1", np.int64(1), "\ud800"):
+@pytest.mark.parametrize("users", [(1, np.int64(1), 2), ("1", "1", "\ud800"), (b"1", b"1", b"2")])
+def test_user_ids_are_all_of_one_kind(rng, fits, users):
+    # 1, "1" and b"1" may be one person under three names: three times what the guarantee says is checked.
+    policy = make(first_episode=3)
+    for number, user in enumerate(users):
         policy.update(policy.select(contexts(rng), user=user), 1.0)
-    policy.select(contexts(rng), user=2)
-    assert fits.calls[0][1][2].tolist() == [True, True, True, False, True]
+        others = {int: ("1", b"1"), str: (1, b"1"), bytes: (1, "1")}[type(users[0])]
+        for other in others:
+            with pytest.raises(ValueError, match="user must all be of one kind, str, int or bytes"):
+                policy.select(contexts(rng), user=other)
+            with pytest.raises(ValueError, match="users must all be of one kind"):
+                policy.select_batch(rng.standard_normal((1, 2, DIM)), users=[other])
+        assert policy.rounds == number + 1
+    policy.select(contexts(rng), user=users[0])
+    assert fits.calls[0][1][2].tolist() == [True, False, True]
+
+
+def test_user_ids_of_a_batch_are_of_one_kind_from_the_first_on(rng, tmp_path):
+    X = rng.standard_normal((2, 2, DIM))
+    policy = make(first_episode=5, store=tmp_path / "s")
+    for mixed in ([1, "1"], ["1", b"1"]):
+        with pytest.raises(ValueError, match="users must all be of one kind"):
+            policy.select_batch(X, users=mixed)
+    policy.select_batch(X, users=["1", "2"])
+    policy.close()
+    policy = make(first_episode=5, store=tmp_path / "s")  # known again from the journal
+    with pytest.raises(ValueError, match=r"of one kind.*got \['int', 'str'\]"):
+        policy.select(X[0], user=1)
+    policy.select_batch(rng.standard_normal((3, 2, DIM)), users=["a", "b", "c"])
+    policy.select(X[0], user="d")  # releases: known again from the ledger
+    policy.save(tmp_path / "file")
+    with pytest.raises(ValueError, match="of one kind"):
+        FLIPHAT.load(tmp_path / "file").select(X[0], user=1)
+
+
+def test_user_ids_are_str_int_or_bytes(rng):
+    policy = make(first_episode=5)
     for bad in (1.5, True, ("a",), [1]):
         with pytest.raises(TypeError, match="user must be a str, an int or bytes"):
             policy.select(contexts(rng), user=bad)

@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import signal
 import threading
 
 import numpy as np
@@ -126,6 +127,103 @@ def test_a_child_that_lives_on_does_not_keep_the_store_locked(tmp_path):
         os.close(hold_write)
         os.waitpid(child, 0)
         os.close(hold_read)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_with_its_parents_process_id_can_not_play(monkeypatch):
+    # In another namespace, or with the id of a process that is gone, a child may have the same one.
+    policy, number = make(), os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: number)
+    assert "CopyError: this policy belongs to the process" in in_child(lambda: policy.select(X))
+    assert policy.select(X).id == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_closing_in_a_child_neither_waits_nor_unlocks(tmp_path):
+    policy = make(store=tmp_path / "s")
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with policy._lock:
+            entered.set()
+            leave.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    entered.wait()
+
+    def close():
+        signal.alarm(10)  # a child that waits is ended by it, and says nothing
+        policy.close()
+        return "closed"
+
+    assert in_child(close) == "closed"
+    leave.set()
+    holder.join()
+    with pytest.raises(StoreError, match="in use"):
+        make(store=tmp_path / "s")
+    policy.select(X)
+
+
+def in_the_middle(monkeypatch, call, action):
+    """Run `action` in a signal's handler while `call` is at one of its durable steps."""
+    from fliphat.policies import faults
+
+    old = signal.signal(signal.SIGUSR1, lambda *_: action())
+    done = []
+
+    def reached(point):
+        if point == "frame written" and not done:
+            done.append(point)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    monkeypatch.setattr(faults, "reached", reached)
+    signal.alarm(30)  # a handler that waits for the lock ends the test
+    try:
+        return call()
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGUSR1, old)
+        assert done
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs signals")
+def test_a_handler_can_close_in_the_middle_of_a_call(tmp_path, monkeypatch):
+    policy = make(store=tmp_path / "s")
+    decision = in_the_middle(monkeypatch, lambda: policy.select(X, user=1), policy.close)
+    refuses_to_play(policy, "this policy was closed: open its store again")
+    with make(store=tmp_path / "s") as again:  # the call was finished first
+        assert again.pending == [decision.id]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs signals")
+def test_a_handler_can_close_and_end_the_process(tmp_path, monkeypatch):
+    policy = make(store=tmp_path / "s")
+
+    def stop():
+        policy.close()
+        raise SystemExit
+
+    with pytest.raises(SystemExit):
+        in_the_middle(monkeypatch, lambda: policy.select(X, user=1), stop)
+    refuses_to_play(policy, "this policy was closed")
+    with make(store=tmp_path / "s") as again:
+        assert again.rounds == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs signals")
+def test_a_handler_can_not_play_in_the_middle_of_a_call(tmp_path, monkeypatch):
+    policy, refused = make(store=tmp_path / "s"), []
+
+    def play():
+        for call in (lambda: policy.select(X, user=2), lambda: policy.update(1, 1.0), policy.flush):
+            with pytest.raises(RuntimeError, match="in the middle of a call of the same thread"):
+                call()
+            refused.append(call)
+
+    in_the_middle(monkeypatch, lambda: policy.select(X, user=1), play)
+    assert len(refused) == 3 and policy.rounds == 1
+    policy.select(X, user=2)
 
 
 def test_threads_at_a_boundary_fit_once(monkeypatch):

@@ -89,7 +89,7 @@ def test_the_estimate_is_n_iht_with_the_calibrated_noise():
             pick_scale=noise.pick_scale,
             value_scale=noise.value_scale,
             reward_clip=1.5,
-            door=(7, facts.episode),
+            seeded=(7, facts.episode),
         )[-1]
         np.testing.assert_array_equal(facts.estimate.to_dense(), expected)
     assert [facts.rounds for facts in policy.history] == [1, 2, 4, 8]
@@ -167,7 +167,7 @@ def test_the_paper_calibration_runs_the_printed_formulas():
     )
     expected = _niht.fit_paper(
         np.array(rows[63:127]), rewards[63:127], sparsity=2, iterations=1, step_size=1e-4, l1_radius=4.0,
-        reward_clip=noise.reward_clip, noise_scale=noise.noise_scale, door=(5, 6),
+        reward_clip=noise.reward_clip, noise_scale=noise.noise_scale, seeded=(5, 6),
     )  # fmt: skip
     np.testing.assert_array_equal(policy.estimate.to_dense(), expected)
     assert policy.history[6].noise_scale == noise.noise_scale

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import FLIPHAT
-from fliphat.policies import CopyError, SnapshotError, faults, snapshot
+from fliphat.policies import CopyError, SnapshotError, StoreError, faults, snapshot
 from fliphat.privacy import PrivacyWarning
 from policy_model import DIM, Fits
 
@@ -204,3 +204,81 @@ def test_a_failed_write_leaves_the_policy_alive(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError):
         policy.save(tmp_path / "no such directory" / "file")
     assert policy.select(np.ones((2, DIM)), user=1).id == 4
+
+
+def partial_of(file):
+    return file.with_name(file.name + ".partial")
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_opening_the_old_store_seals_nobody_elses_file(tmp_path, monkeypatch, goes_on):
+    # The store's policy went to a file and was loaded as another, whose own save to that name was cut off.
+    fits, file = Fits(monkeypatch), tmp_path / "file"
+    policy = make(store=tmp_path / "s")
+    play(policy, 1, 3)
+    policy.save(file)
+    other = FLIPHAT.load(file)
+    if goes_on:
+        other.select(np.ones((2, DIM)), user=99)
+    with monkeypatch.context() as patch:
+        cut_at(patch, "unsealed")
+        patch.setattr(snapshot.Saving, "discard", lambda _: False)  # the process ends there
+        with pytest.raises(Cut):
+            other.save(file)
+    assert partial_of(file).exists()
+    with pytest.raises(StoreError, match="handed over to the file"):
+        make(store=tmp_path / "s")
+    assert not file.exists()  # not sealed: `other` is alive
+    assert live_copies(tmp_path, other, fits) == 1
+
+
+def test_a_hand_over_that_was_cut_off_is_completed_by_its_own_file(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    policy = make(store=tmp_path / "s")
+    play(policy, 1, 3)
+    with monkeypatch.context() as patch:
+        cut_at(patch, "handed over")
+        with pytest.raises(Cut):
+            policy.save(file)
+    with pytest.raises(CopyError, match="save was cut off: open the store again"):
+        policy.select(np.ones((2, DIM)), user=1)
+    assert partial_of(file).exists() and not file.exists()
+    with pytest.raises(StoreError, match="handed over to the file"):
+        make(store=tmp_path / "s")
+    assert not list((tmp_path / "s").glob("episode-*"))
+    assert FLIPHAT.load(file).rounds == 3
+
+
+def test_the_object_has_lost_the_right_to_play_when_the_hand_over_can_be_seen(tmp_path, monkeypatch):
+    policy, seen = make(store=tmp_path / "s"), []
+    play(policy, 1, 3)
+    monkeypatch.setattr(faults, "reached", lambda point: seen.append((point, policy._engine is None)))
+    policy.save(tmp_path / "file")
+    assert seen == [("unsealed", False), ("handed over", True), ("sealed", True)]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_save_that_fails_leaves_no_file_behind(tmp_path, monkeypatch, stored):
+    policy = make(**({"store": tmp_path / "s"} if stored else {}))
+    play(policy, 1, 3)
+    for point in ("unsealed", "sealed") if not stored else ("unsealed",):
+        with monkeypatch.context() as patch:
+            cut_at(patch, point)
+            with pytest.raises(Cut):
+                policy.save(tmp_path / "file")
+        assert not list(tmp_path.glob("file*"))
+    assert policy.select(np.ones((2, DIM)), user=1).id == 4  # and the policy lives
+
+
+def test_the_name_of_a_file_is_on_disk_before_the_ledger_names_it(tmp_path, monkeypatch):
+    from fliphat.policies import files, ledger
+
+    policy, order = make(store=tmp_path / "s"), []
+    play(policy, 1, 3)
+    real_put = ledger.put
+    monkeypatch.setattr(files, "sync_directory", lambda path: order.append(str(path)))
+    monkeypatch.setattr(
+        ledger, "put", lambda connection, name, value: (order.append(name), real_put(connection, name, value))
+    )
+    policy.save(tmp_path / "file")
+    assert order.index(str(tmp_path)) < order.index("handed_over")

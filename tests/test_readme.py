@@ -1,11 +1,14 @@
 import csv
 import re
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
+update_readme = SimpleNamespace(**runpy.run_path(str(ROOT / "benches" / "update_readme.py")))
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.S))
@@ -22,10 +25,44 @@ def test_ci_runs_the_commands_that_the_readme_shows():
 
 
 def test_the_guarantee_is_quoted_verbatim():
-    from fliphat import FLIPHAT
-
     quoted = " ".join(line[2:] for line in README.splitlines() if line.startswith("> "))
-    assert quoted == str(FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=1e-2).guarantee)
+    names = {}
+    exec(compile(re.search(r"```python\n(.*?)```", README, re.S)[1], "README.md", "exec"), names)
+    assert quoted == str(names["policy"].guarantee) and quoted.startswith("Proven")
+
+
+def test_every_number_is_what_the_committed_runs_and_the_code_say():
+    """``python benches/update_readme.py`` writes them; the CSV files are those of ``fliphat reproduce``."""
+    assert update_readme.updated(README) == README
+
+
+def test_control_a_wrong_number_would_be_noticed():
+    first = f"| **{update_readme.regret('regret-vs-time', policy='FLIPHAT')[0]:.0f}**"
+    for right in (update_readme.share(), update_readme.small_delta_costs(), first, "> Proven"):
+        assert right in README
+        wrong = README.replace(right, re.sub(r"\d+|Proven", "7", right))
+        assert update_readme.updated(wrong) != wrong and update_readme.updated(wrong) == README
+
+
+def test_both_runs_at_the_published_delta_agree():
+    again = update_readme.regret("regret-vs-delta", policy="FLIPHAT", delta=0.01)
+    assert again == update_readme.regret("regret-vs-time", policy="FLIPHAT")
+
+
+def test_the_rows_on_speed_are_those_of_the_full_table():
+    full = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    section = README.split("## Speed")[1].split("## ")[0]
+    rows = [line.rstrip(" |") for line in section.splitlines() if line.startswith("| ")]
+    assert len(rows) == 5  # the header and four kernels
+    assert all(any(line.startswith(row) for line in full.splitlines()) for row in rows)
+
+
+def test_the_sections_and_links_are_there():
+    sections = re.findall(r"^## (.*)", README, re.M)
+    expected = ["Install", "Quick start", "Guarantee", "Results", "Speed", "Limitations"]
+    assert sections[:6] == expected and sections[6].startswith("Why not OpenDP")
+    for target in re.findall(r"\]\((?!http)([^)#]+)", README):
+        assert (ROOT / target).exists(), target
 
 
 def test_the_regret_table_is_the_committed_run():

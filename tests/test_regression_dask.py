@@ -195,7 +195,10 @@ def test_noise_is_drawn_once_an_iteration_and_afresh(monkeypatch):
     assert (np.abs(np.corrcoef(noise)[np.triu_indices(3, 1)]) < 0.999).all()
     assert (noise[0] != noise[1]).all() and (noise[1] != noise[2]).all()
     # The control: a generator that starts over in each iteration repeats itself, and would be seen.
-    steps = [_native.niht_step(np.zeros(8), np.zeros(8, np.int64), 100, settings, (1, 0)) for _ in range(2)]
+    once = _niht.fit_settings(
+        8, sparsity=8, iterations=1, step_size=1.0, l1_radius=1e6, clip=1.0, pick_scale=9, value_scale=2**30
+    )
+    steps = [_native.niht_fit_sums(nothing, np.zeros(8), 100, once, (1, 0)) for _ in range(2)]
     assert np.corrcoef(steps)[0, 1] > 0.999
 
 

@@ -104,7 +104,7 @@ def test_the_noise_passed_is_the_noise_stated(monkeypatch):
             "value_noise",
         ):
             assert passed[name] == getattr(noise, name)
-        assert passed["door"] is None
+        assert passed["seeded"] is None
         assert noise.rows == 500 and model.n_iter_ == noise.iterations
         assert model.guarantee_.rho == noise.rho and model.guarantee_.proven
 

@@ -62,8 +62,8 @@ def test_the_textbook_samplers_pass_the_same_checks(sampler, scale):
 @pytest.mark.parametrize("sampler", LAWS)
 def test_integers_alone_give_the_same_draws_from_the_same_bits(sampler, scale):
     fast, exact = np.empty(10**4, np.int64), np.empty(10**4, np.int64)
-    fast_words = _native.door_draw(fast, sampler, scale, 3)
-    exact_words = _native.door_draw(exact, f"{sampler} exact", scale, 3)
+    fast_words = _native.seeded_draw(fast, sampler, scale, 3)
+    exact_words = _native.seeded_draw(exact, f"{sampler} exact", scale, 3)
     np.testing.assert_array_equal(fast, exact)
     assert fast_words == exact_words
 

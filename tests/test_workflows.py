@@ -39,6 +39,63 @@ def test_the_oldest_and_the_newest_python_are_tested():
     assert pythons[0] == oldest.removeprefix(">=") and pythons[-1] == "3.x"
 
 
+def commands(job):
+    return " ; ".join(step.get("run", "") for step in job["steps"])
+
+
+def test_what_is_too_slow_for_every_change_runs_every_night():
+    nightly = yaml.safe_load((ROOT / ".github" / "workflows" / "nightly.yml").read_text())
+    assert nightly[True]["schedule"]  # YAML reads the key `on` as a truth value
+    run = {name: commands(job) for name, job in nightly["jobs"].items()}
+    assert "pytest -m slow" in run["slow"]
+    assert "pytest -m mutants tests/mutants" in run["mutants"]
+    assert "fliphat audit --full" in run["audit"]
+
+
+def test_the_oldest_versions_are_those_that_are_promised():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text())["jobs"]
+    for dependency in project["dependencies"]:
+        name, version = dependency.split(">=")
+        assert f"'{name}=={version}.*'" in commands(jobs["oldest-numpy"])
+    oldest = next(step for step in jobs["oldest-numpy"]["steps"] if "setup-python" in step.get("uses", ""))
+    assert oldest["with"]["python-version"] == project["requires-python"].removeprefix(">=")
+    rust = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
+    assert f"cargo +{rust} check" in commands(jobs["oldest-rust"])
+
+
+def test_a_tag_publishes_what_was_tested():
+    release = WHEELS["jobs"]["release"]
+    assert release["if"] == "startsWith(github.ref, 'refs/tags/v')" and WHEELS[True]["push"]["tags"] == ["v*"]
+    assert set(release["needs"]) == {"wheel", "test", "sdist"}
+    # Trusted publishing: an identity, no stored password; and no other job may write.
+    assert release["permissions"] == {"contents": "write", "id-token": "write"}
+    assert WHEELS["permissions"] == {"contents": "read"}
+    assert all("permissions" not in job for name, job in WHEELS["jobs"].items() if name != "release")
+    assert release["steps"][-1]["with"]["command"] == "upload"
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert re.findall(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M) == [version]
+
+
+def test_every_build_of_rust_is_cached():
+    for path in FILES:
+        for job in yaml.safe_load(path.read_text())["jobs"].values():
+            if "pip install '.[test]'" in commands(job) or "cargo" in commands(job):
+                assert any("rust-cache" in step.get("uses", "") for step in job["steps"])
+
+
+def test_no_check_installs_programs_of_the_system():
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "apt" not in script and "sudo" not in script
+
+
+def test_hooks_before_a_commit_are_those_of_the_checks():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    script = (ROOT / ".ci" / "run").read_text()
+    for hook in hooks:
+        assert hook["entry"].removesuffix(" --force-exclude") in script
+
+
 def test_commands_of_the_project_are_there():
     commands = " ".join(
         step.get("run", "") for path in FILES for step in steps(yaml.safe_load(path.read_text()))

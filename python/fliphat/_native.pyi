@@ -16,21 +16,21 @@ __all__ = [
     "audit_peel",
     "audit_permute_and_flip",
     "clipped_sums",
-    "door_draw",
-    "door_peel",
-    "door_words",
     "laplace_fill",
     "laplace_release",
     "lasso_fit",
     "niht_fit",
     "niht_fit_sums",
-    "niht_step",
     "paper_fit",
     "peel",
+    "price",
     "project_l1",
     "read_all",
     "round_words",
     "scores",
+    "seeded_draw",
+    "seeded_peel",
+    "seeded_words",
     "select_arms",
     "simd_levels",
 ]
@@ -45,6 +45,9 @@ _Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
 
 def simd_levels() -> list[str]: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
+def price(
+    epsilon: float, menu: list[list[tuple[str, float]]], users: int, step: float, below: int, above: int
+) -> float: ...
 def project_l1(v: NDArray[np.float64], radius: float, simd: str | None = None) -> NDArray[np.float64]: ...
 def lasso_fit(
     gram: NDArray[np.float64],
@@ -70,8 +73,8 @@ def scores(contexts: _Rows, theta: NDArray[np.float64]) -> NDArray[np.float64]: 
 def select_arms(
     contexts: _Rows, arms: int, theta: NDArray[np.float64], words: NDArray[np.uint64]
 ) -> NDArray[np.int64]: ...
-def laplace_fill(out: NDArray[np.float64], scale: float, *, door_seed: int | None = None) -> float: ...
-def laplace_release(values: NDArray[np.float64], scale: float, *, door_seed: int | None = None) -> float: ...
+def laplace_fill(out: NDArray[np.float64], scale: float, *, seed: int | None = None) -> float: ...
+def laplace_release(values: NDArray[np.float64], scale: float, *, seed: int | None = None) -> float: ...
 def peel(
     v: NDArray[np.int64],
     s: int,
@@ -80,15 +83,15 @@ def peel(
     mechanism: str,
     value_noise: str,
     *,
-    door_seed: int | None = None,
+    seed: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 
-# The test door: predictable draws, no privacy.
-def door_words(out: NDArray[np.uint64], seed: int, stream: int) -> None: ...
-def door_draw(
+# Predictable draws for tests: no privacy.
+def seeded_words(out: NDArray[np.uint64], seed: int, stream: int) -> None: ...
+def seeded_draw(
     out: NDArray[np.int64], sampler: str, scale: int, seed: int, *, stream: int = 0, denominator: int = 1
 ) -> int: ...
-def door_peel(
+def seeded_peel(
     v: NDArray[np.int64],
     pick_scale: int,
     value_scale: int,
@@ -125,21 +128,14 @@ def niht_fit(
     settings: FitSettings,
     present: NDArray[np.uint8] | None = None,
     threads: int | None = None,
-    door: tuple[int, int] | None = None,
+    seeded: tuple[int, int] | None = None,
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]: ...
 def niht_fit_sums(
     sums_at: Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.int64]],
     start: NDArray[np.float64],
     rows: int,
     settings: FitSettings,
-    door: tuple[int, int] | None = None,
-) -> NDArray[np.float64]: ...
-def niht_step(
-    theta: NDArray[np.float64],
-    sums: NDArray[np.int64],
-    rows: int,
-    settings: FitSettings,
-    door: tuple[int, int] | None = None,
+    seeded: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]: ...
 def paper_fit(
     rows: _Rows,
@@ -152,7 +148,7 @@ def paper_fit(
     reward_clip: float,
     noise_scale: float,
     present: NDArray[np.uint8] | None = None,
-    door: tuple[int, int] | None = None,
+    seeded: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]: ...
 
 @final
@@ -222,7 +218,7 @@ def audit_peel(
     views: list[_View],
     runs: int,
     threads: int,
-    door_seed: int | None = None,
+    seed: int | None = None,
 ) -> _Counts: ...
 def audit_niht(
     sides: tuple[_Side, _Side],
@@ -231,14 +227,14 @@ def audit_niht(
     views: list[_View],
     runs: int,
     threads: int,
-    door_seed: int | None = None,
+    seed: int | None = None,
 ) -> _Counts: ...
 def audit_fits(
     sides: tuple[list[_Call], list[_Call]],
     views: list[_View],
     runs: int,
     threads: int,
-    door_seed: int | None = None,
+    seed: int | None = None,
 ) -> _Counts: ...
 def audit_paper(
     sides: tuple[_Side, _Side],
@@ -251,7 +247,7 @@ def audit_paper(
     views: list[_View],
     runs: int,
     threads: int,
-    door_seed: int | None = None,
+    seed: int | None = None,
 ) -> _Counts: ...
 def audit_permute_and_flip(
     scores: list[list[int]],
@@ -260,7 +256,7 @@ def audit_permute_and_flip(
     views: list[_View],
     runs: int,
     threads: int,
-    door_seed: int | None = None,
+    seed: int | None = None,
 ) -> _Counts: ...
 
 @final

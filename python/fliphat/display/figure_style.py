@@ -8,7 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["GREY", "ORANGE", "STYLE", "check_picture", "epsilon_colours", "label_lines", "shade", "thousands"]
+__all__ = [
+    "GREY",
+    "ORANGE",
+    "STYLE",
+    "check_picture",
+    "epsilon_colours",
+    "label_lines",
+    "shade",
+    "thousands",
+    "write_title",
+]
 
 #: From the palette of Okabe and Ito.
 ORANGE: Final = "#D55E00"
@@ -94,6 +104,12 @@ def label_lines(axes: Any, ends: Sequence[tuple[float, str, Any]], *, gap: float
             fontsize=9,
             annotation_clip=False,
         )
+
+
+def write_title(figure: Any, title: str, note: str) -> None:
+    """Write what a figure shows above it, and what was run below it."""
+    figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold")
+    figure.supxlabel(note, fontsize=8, color=GREY, x=0.012, ha="left")
 
 
 def thousands(axis: Any) -> None:

@@ -7,7 +7,7 @@ Each environment offers rounds in two ways that have the same distribution:
 - ``env.draw(rounds)`` draws every arm's row, for policies that choose in another way.
 
 A round is a function of (seed, round number) alone. How rounds are cut into calls changes nothing, and two
-policies that run on environments of one seed meet the same people with the same luck.
+policies that run on environments of one seed are offered the same contexts and the same reward noise.
 """
 
 from fliphat.environments.base import Environment, Outcome, Rounds

@@ -56,7 +56,7 @@ class Rounds:
 
     contexts: Any
     means: npt.NDArray[np.float64]
-    _luck: npt.NDArray[np.float64]
+    _noise: npt.NDArray[np.float64]
     _binary: bool
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class Rounds:
         Returns
         -------
         Outcome
-            Playing the same rounds again meets the same luck.
+            Playing the same rounds again draws the same reward noise.
 
         Examples
         --------
@@ -97,7 +97,7 @@ class Rounds:
         chosen = chosen.astype(np.int64)
         each = np.arange(count)
         mean = self.means[each, chosen]
-        reward = (self._luck < mean).astype(np.float64) if self._binary else mean + self._luck
+        reward = (self._noise < mean).astype(np.float64) if self._binary else mean + self._noise
         kept = None
         if rows:
             dense = isinstance(self.contexts, np.ndarray)
@@ -113,7 +113,7 @@ class Environment(ABC):
     dim, arms : int
         Columns of a context, and arms a round.
     seed : int
-        Which world this is.
+        Environments with one seed and the same settings draw the same rounds.
     round : int
         Number of the next round.
     layout : {"dense", "csr"}

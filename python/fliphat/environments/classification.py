@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _check, _native, kernels
-from fliphat.environments.base import Environment, Outcome, Pairs, Rounds, row_buffer
+from fliphat.environments.base import Outcome, Pairs, Rounds, row_buffer
+from fliphat.environments.native import NativeEnvironment
 
 
-class ClassificationBandit(Environment):
+class ClassificationBandit(NativeEnvironment):
     """Rounds drawn from a labelled data set; made by :func:`from_classification`.
 
     Attributes
@@ -43,11 +44,13 @@ class ClassificationBandit(Environment):
             )
         self._examples = examples
         self._padding = self.dim - encoded
-        self._build()
+        self._simulator = self._make_simulator()
 
-    def _build(self) -> None:
-        # The noise features of a round are an environment of their own, in which nothing is true.
-        self._noise = _native.LinearWorld(
+    _simulator: _native.LinearWorld
+
+    def _make_simulator(self) -> _native.LinearWorld:
+        # It draws a round's noise features and nothing else: all its coefficients are zero.
+        return _native.LinearWorld(
             dim=max(self._padding, 1),
             arms=self.arms,
             truth=(np.empty(0, np.int64), np.empty(0)),
@@ -58,13 +61,6 @@ class ClassificationBandit(Environment):
             noise_scale=0.0,
             seed=self.seed,
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_noise"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._build()
 
     @property
     def truth(self) -> Pairs | None:
@@ -96,7 +92,7 @@ class ClassificationBandit(Environment):
         offsets = ((scores if met else scores[people]).ravel(), self._means(people).ravel())
         noise = np.empty((rounds, max(self._padding, 1)), np.float32) if rows else None
         rest = (np.ascontiguousarray(columns[~real] - encoded), np.ascontiguousarray(values[~real]))
-        arms, rewards, regret = self._noise.play(first, rounds, rest, noise, offsets)
+        arms, rewards, regret = self._simulator.play(first, rounds, rest, noise, offsets)
         if noise is None:
             return Outcome(arms, rewards, regret, None)
         kept = row_buffer(out, rounds, self.dim)
@@ -110,7 +106,7 @@ class ClassificationBandit(Environment):
     def _draw(self, first: int, rounds: int) -> Rounds:
         people = self._people(first, rounds)
         noise = np.empty((rounds, self.arms, max(self._padding, 1)), np.float32)
-        self._noise.draw(first, noise)
+        self._simulator.draw(first, noise)
         contexts = np.zeros((rounds, self.arms, self.dim), np.float32)
         for arm in range(self.arms):
             start = arm * self.features

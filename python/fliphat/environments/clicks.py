@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _check, _native
-from fliphat.environments.base import Environment, Outcome, Pairs, Rounds, sparse_pairs
+from fliphat.environments.base import Outcome, Pairs, Rounds, sparse_pairs
+from fliphat.environments.native import NativeEnvironment
 
 # Keeps these draws apart from any other use of the same seed.
 _STREAM = 0x636C69636B
 
 
-class SparseClicks(Environment):
+class SparseClicks(NativeEnvironment):
     """Clicks on one of K ads: CSR contexts with one-hot and hashed features of power-law frequency.
 
     A row has `nonzeros` features. Most are categorical fields, each with a block of columns of which exactly
@@ -31,7 +32,8 @@ class SparseClicks(Environment):
         How many of them are hashed tokens; by default a fifth. They own the last fifth of the columns.
     sparsity : int, default 20
         s*: true coefficients, on the most frequent columns of as many fields as there are, then on their
-        second most frequent ones, and so on. A coefficient that nobody meets could not be learned.
+        second most frequent ones, and so on. Nobody could learn a coefficient
+        of a column that never occurs.
     power : float, default 1.1
         Column r of a field (from 0) has a frequency of about ``1/(r+1)^power``.
     intercept : float, optional
@@ -88,7 +90,7 @@ class SparseClicks(Environment):
         if intercept is None:
             intercept = -float(self._frequencies(self._truth[0]) @ self._truth[1])
         self.intercept = _check.within("intercept", intercept, -1e6, 1e6)
-        self._build()
+        self._simulator = self._make_simulator()
 
     def _frequencies(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Probabilities that a row's fields fall on these columns; 0 for hashed ones."""
@@ -114,26 +116,21 @@ class SparseClicks(Environment):
         columns = np.sort(np.array(found[:sparsity], dtype=np.int64))
         return columns, rng.uniform(0.5, 1.0, sparsity) * rng.choice([-1.0, 1.0], sparsity)
 
-    def _build(self) -> None:
-        self._world = _native.ClickWorld(
+    _simulator: _native.ClickWorld
+
+    def _make_simulator(self) -> _native.ClickWorld:
+        return _native.ClickWorld(
             dim=self.dim,
             arms=self.arms,
             truth=self._truth,
             intercept=self.intercept,
             cardinalities=self.cardinalities.tolist(),
             tokens=self.hashed,
-            # An open vocabulary: more words than buckets, so that hashing has collisions to live with.
+            # An open vocabulary: more words than buckets, so that some words share a bucket.
             vocabulary=10 * self.dim if self.hashed else 0,
             power=self.power,
             seed=self.seed,
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_world"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._build()
 
     @property
     def truth(self) -> Pairs:
@@ -149,13 +146,13 @@ class SparseClicks(Environment):
     def _play(self, first: int, rounds: int, estimate: Pairs, rows: bool, out: Any) -> Outcome:
         if out is not None:
             raise TypeError("out is for dense rows; this environment's are sparse")
-        played, arrays = self._world.play(first, rounds, estimate)
+        played, arrays = self._simulator.play(first, rounds, estimate)
         return Outcome(*played, self._csr(arrays, rounds) if rows else None)
 
     def _draw(self, first: int, rounds: int) -> Rounds:
-        (means, luck), arrays = self._world.draw(first, rounds)
+        (means, noise), arrays = self._simulator.draw(first, rounds)
         contexts = self._csr(arrays, rounds * self.arms)
-        return Rounds(contexts, means.reshape(rounds, self.arms), luck, True)
+        return Rounds(contexts, means.reshape(rounds, self.arms), noise, True)
 
 
 def _field_sizes(columns: int, fields: int) -> npt.NDArray[np.int64]:

@@ -118,4 +118,5 @@ class TruncatedNormal:
         return "truncated", float(self.bound)
 
 
-Contexts: TypeAlias = AR1 | Equicorrelated | Independent | Uniform | TruncatedNormal
+#: How an environment draws contexts.
+ContextDistribution: TypeAlias = AR1 | Equicorrelated | Independent | Uniform | TruncatedNormal

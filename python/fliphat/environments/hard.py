@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from fliphat import _check, theory
-from fliphat.environments.contexts import Contexts, Independent
+from fliphat.environments.contexts import ContextDistribution, Independent
 from fliphat.environments.linear import SparseLinear
 from fliphat.environments.truth import sparse_truth
 
@@ -20,7 +20,7 @@ def margin_family(
     width: float = 1.0,
     horizon: int | None = None,
     constant: float = 1.0,
-    contexts: Contexts | None = None,
+    contexts: ContextDistribution | None = None,
     noise_scale: float = 0.1,
     seed: int = 0,
     **options: Any,

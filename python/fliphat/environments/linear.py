@@ -7,14 +7,22 @@ from typing import Any
 import numpy as np
 
 from fliphat import _check, _native
-from fliphat.environments.base import Environment, Outcome, Pairs, Rounds, row_buffer, sparse_pairs
-from fliphat.environments.contexts import AR1, Contexts, Equicorrelated, Independent, TruncatedNormal, Uniform
+from fliphat.environments.base import Outcome, Pairs, Rounds, row_buffer, sparse_pairs
+from fliphat.environments.contexts import (
+    AR1,
+    ContextDistribution,
+    Equicorrelated,
+    Independent,
+    TruncatedNormal,
+    Uniform,
+)
+from fliphat.environments.native import NativeEnvironment
 from fliphat.environments.truth import sparse_truth
 
 NOISES = ("gaussian", "uniform", "rademacher")
 
 
-class SparseLinear(Environment):
+class SparseLinear(NativeEnvironment):
     """K arms with dense contexts; the mean reward is ``x'beta`` with a sparse beta.
 
     The defaults are the setting of the paper's first experiment.
@@ -59,7 +67,7 @@ class SparseLinear(Environment):
         *,
         sparsity: int = 5,
         coefficients: Any = None,
-        contexts: Contexts | None = None,
+        contexts: ContextDistribution | None = None,
         context_scale: float = 1.0,
         reward: str = "linear",
         noise: str = "gaussian",
@@ -83,11 +91,13 @@ class SparseLinear(Environment):
         self.noise = _check.choice("noise", noise, NOISES)
         self.noise_scale = _check.within("noise_scale", noise_scale, 0.0, 1e300)
         self._margin = _margin
-        self._build()
+        self._simulator = self._make_simulator()
 
-    def _build(self) -> None:
+    _simulator: _native.LinearWorld
+
+    def _make_simulator(self) -> _native.LinearWorld:
         kind, shape = self.contexts._native
-        self._world = _native.LinearWorld(
+        return _native.LinearWorld(
             dim=self.dim,
             arms=self.arms,
             truth=self._truth,
@@ -100,14 +110,6 @@ class SparseLinear(Environment):
             margin=self._margin,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Worker processes rebuild the native world: it is a function of what is kept.
-        return {name: value for name, value in self.__dict__.items() if name != "_world"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._build()
-
     @property
     def truth(self) -> Pairs:
         """Columns (ascending) and values of the true coefficients."""
@@ -115,9 +117,9 @@ class SparseLinear(Environment):
 
     def _play(self, first: int, rounds: int, estimate: Pairs, rows: bool, out: Any) -> Outcome:
         buffer = row_buffer(out, rounds, self.dim) if rows else None
-        return Outcome(*self._world.play(first, rounds, estimate, buffer), buffer)
+        return Outcome(*self._simulator.play(first, rounds, estimate, buffer), buffer)
 
     def _draw(self, first: int, rounds: int) -> Rounds:
         contexts = np.empty((rounds, self.arms, self.dim), np.float32)
-        means, luck = self._world.draw(first, contexts)
-        return Rounds(contexts, means.reshape(rounds, self.arms), luck, self.reward == "binary")
+        means, noise = self._simulator.draw(first, contexts)
+        return Rounds(contexts, means.reshape(rounds, self.arms), noise, self.reward == "binary")

@@ -54,9 +54,11 @@ def from_rows(
             noise_scale=noise.noise_scale,
             start=start,
             present=present,
-            door=plan.seed,
+            seeded=plan.seed,
         )
-    return _niht.fit(rows, rewards, start=start, present=present, door=plan.seed, **plan.kernel_arguments)[-1]
+    return _niht.fit(rows, rewards, start=start, present=present, seeded=plan.seed, **plan.kernel_arguments)[
+        -1
+    ]
 
 
 def from_sums(

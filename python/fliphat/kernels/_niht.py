@@ -13,8 +13,8 @@ from fliphat.kernels import _gradient, _rows
 _MOST_ITERATIONS = 10_000
 _LARGEST_SCALE = 2**40 - 1
 
-#: A seed and a stream of the test door. Whatever is drawn through it has no privacy.
-Door = tuple[int, int]
+#: A seed and a stream of predictable noise. Whatever is drawn from it has no privacy.
+Seeded = tuple[int, int]
 
 
 def niht(
@@ -118,16 +118,16 @@ def fit(
     start: npt.ArrayLike | None = None,
     present: npt.NDArray[np.bool_] | None = None,
     threads: int | None = None,
-    door: Door | None = None,
+    seeded: Seeded | None = None,
     **public: Any,
 ) -> list[npt.NDArray[np.float64]]:
-    """Return every iterate of :func:`niht`; `door` draws the noise from a seed, for simulations and tests."""
+    """Return every iterate of :func:`niht`; `seeded`, a seed and a stream, is for simulations and tests."""
     native, n, d = _native_rows(X)
     settings = fit_settings(d, **public)
     rewards, begin, flags = _aligned(y, start, present, n, d)
     if threads is not None:
         threads = _check.integer("threads", threads, 1, _gradient.MOST_THREADS)
-    iterates = _native.niht_fit(native, rewards, begin, settings, flags, threads, door)
+    iterates = _native.niht_fit(native, rewards, begin, settings, flags, threads, seeded)
     dense = []
     for columns, values in iterates:
         theta = np.zeros(d)
@@ -152,7 +152,7 @@ def fit_settings(
     reward_clip: float | None = None,
     noiseless: bool = False,
 ) -> _native.FitSettings:
-    """Check the public parameters of a fit in `d` dimensions; `noiseless` is for tests only."""
+    """Check the public parameters of a fit in `d` dimensions; `noiseless` (for baselines) is not private."""
     return _native.FitSettings(
         sparsity=_check.integer("sparsity", sparsity, 1, d),
         iterations=_check.integer("iterations", iterations, 1, _MOST_ITERATIONS),
@@ -181,7 +181,7 @@ def fit_paper(
     noise_scale: float,
     start: npt.ArrayLike | None = None,
     present: npt.NDArray[np.bool_] | None = None,
-    door: Door | None = None,
+    seeded: Seeded | None = None,
 ) -> npt.NDArray[np.float64]:
     """Fit as the paper's figures did, with float gradients and its printed noise scale: not private."""
     native, n, d = _native_rows(X)
@@ -197,7 +197,7 @@ def fit_paper(
         _check.positive("reward_clip", reward_clip),
         _check.positive("noise_scale", noise_scale),
         flags,
-        door,
+        seeded,
     )
 
 

@@ -184,7 +184,7 @@ def _start(episodes: tuple[PlannedEpisode, ...], coefficient: float, rounds: int
     """Return where the steps, joined on logarithmic axes, come down to the coefficient.
 
     An estimate that just misses a size still finds it nearly as often; without joining the steps, a
-    hair's breadth would move the answer by a whole episode.
+    tiny difference in size would move the answer by a whole episode.
     """
     before: PlannedEpisode | None = None
     for episode in episodes:

@@ -80,7 +80,14 @@ def draw(made: Plan, out: Path) -> None:
     from matplotlib import pyplot
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    from fliphat.display.figure_style import GREY, ORANGE, STYLE, epsilon_colours, label_lines, thousands
+    from fliphat.display.figure_style import (
+        ORANGE,
+        STYLE,
+        epsilon_colours,
+        label_lines,
+        thousands,
+        write_title,
+    )
 
     epsilon, rounds = made.settings["epsilon"], made.settings["rounds"]
     size = made.settings["coefficient"]
@@ -118,14 +125,11 @@ def draw(made: Plan, out: Path) -> None:
             if start is None
             else f"Learning starts at about round {start:,}"
         )
-        figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold")
-        figure.supxlabel(
+        write_title(
+            figure,
+            title,
             rf"d = {made.settings['dim']:,}, s = {made.settings['sparsity']}, "
             rf"$\delta$ = {made.settings['delta']:g}; worked out from public numbers alone",
-            fontsize=8,
-            color=GREY,
-            x=0.012,
-            ha="left",
         )
         figure.savefig(out)
         pyplot.close(figure)

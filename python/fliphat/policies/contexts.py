@@ -5,6 +5,7 @@ A wrong structure raises and no round happens. Messages name shapes and dtypes, 
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,7 +37,7 @@ def one_round(contexts: Any, dim: int) -> tuple[Contexts, int]:
     if _rows.is_sparse(contexts):
         sparse = _sparse(contexts, dim)
         return sparse, sparse.shape[0]
-    dense = _rows.dense_rows("contexts", contexts, 2, copy=True)
+    dense = _rows.dense_rows("contexts", _numbers(contexts), 2, copy=True)
     _check_shape(dense.shape, dim, "(K, dim)")
     return dense, dense.shape[0]
 
@@ -53,9 +54,37 @@ def many_rounds(contexts: Any, dim: int, arms: int | None) -> tuple[Contexts, in
         return sparse, sparse.shape[0] // count, count
     if arms is not None:
         raise ValueError("arms is only for CSR contexts: a dense array's shape says how many arms it has")
-    dense = _rows.dense_rows("contexts", contexts, 3, copy=True)
+    dense = _rows.dense_rows("contexts", _numbers(contexts), 3, copy=True)
     _check_shape(dense.shape, dim, "(n, K, dim)")
     return dense.reshape(-1, dim), dense.shape[0], dense.shape[1]
+
+
+def _numbers(contexts: Any) -> Any:
+    """Return nested lists as an array of floats; an element that is no number becomes NaN, as contents do.
+
+    Arrays are left as they are: their dtype is structure.
+    """
+    if not isinstance(contexts, (list, tuple)):
+        return contexts
+    array = np.asarray(contexts)
+    if array.dtype in _FLOATS:
+        return array
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    # Python's own numbers one by one: a single None, text or huge integer changes the dtype of all.
+    array = np.asarray(contexts, object)
+    if any(isinstance(one, (list, tuple)) for one in array.flat):
+        raise ValueError("contexts must be an array or nested lists of equal lengths")
+    return np.array([_number(one) for one in array.flat], np.float64).reshape(array.shape)
+
+
+def _number(value: Any) -> float:
+    if not hasattr(value, "__float__") or isinstance(value, (str, bytes)):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _sparse(contexts: Any, dim: int) -> _rows.Sparse:

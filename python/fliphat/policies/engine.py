@@ -20,9 +20,9 @@ from fliphat.kernels import _rows
 from fliphat.policies import rewards
 from fliphat.policies.base import Decision, Decisions
 from fliphat.policies.contexts import Contexts, many_rounds, one_round
-from fliphat.policies.episode import UNUSED, UNUSED_CAME, Episode, Successor
+from fliphat.policies.episode import AWAITED, UNUSED, UNUSED_CAME, Episode, Successor
 from fliphat.policies.facts import EpisodeFacts
-from fliphat.policies.identity import SECRET_BYTES, digest
+from fliphat.policies.identity import SECRET_BYTES, digest, kind_of
 from fliphat.policies.rows import DenseRows, RowStore, SparseRows, SpilledRows, make_rows
 from fliphat.policies.store import Store
 
@@ -50,6 +50,7 @@ class Engine:
         self.users: dict[bytes, int] = {}
         self.keys: dict[bytes, Decision] = {}
         self.with_users: bool | None = None
+        self.user_kind: str | None = None  # that of all user ids: 1 and "1" may be one person
         self.late = 0
         self.incarnation = 0
         self._unsure = False  # a step is on disk and not yet, or not wholly, in memory
@@ -103,16 +104,15 @@ class Engine:
         decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index)
         if self.store is not None:
             self._unsure = True
-            self.store.log_round(decision, keep, who or b"", name)
-        # An interrupt may fall between any two lines. Until `played` the round did not happen, except that
+            self.store.log_round(decision, keep, who or b"", None if who is None else kind_of(user), name)
+        # An interrupt may fall between any two lines. Until `append` the round did not happen, except that
         # its user has one fewer to come; after it, all that can be lost is the key.
-        if not (valid and keep):
-            episode.codes[at] = UNUSED
         if who is not None:
             self.users[who] = self.users.get(who, 0) + 1
+            self.user_kind = kind_of(user)
         self.with_users = who is not None
         rows.advance(at, 1)
-        episode.played(1, identity)
+        episode.append(1, identity, AWAITED if valid and keep else UNUSED)
         if key is not None:
             self.keys[name] = decision
         self._unsure = False
@@ -138,13 +138,14 @@ class Engine:
         ids = np.arange(first, first + count, dtype=np.int64)
         if self.store is not None:
             self._unsure = True
-            self.store.log_rounds(ids, chosen, keep, who)
+            self.store.log_rounds(ids, chosen, keep, who, kind_of(users[0]) if users else None)
         unused = ~valid if keep is None else ~valid | (keep == 0)
-        episode.codes[at : at + count][unused] = UNUSED
         self.users.update(counts)
+        if users:
+            self.user_kind = kind_of(users[0])
         self.with_users = users is not None
         rows.advance(at, count)
-        episode.played(count, first)
+        episode.append(count, first, np.where(unused, UNUSED, AWAITED))
         self._unsure = False
         return Decisions(ids, played, valid, episode.index)
 
@@ -182,7 +183,11 @@ class Engine:
 
     def _who(self, user: Any) -> bytes | None:
         self._same_use_of_users(user is not None, "user")
-        return None if user is None else digest("user", user, self.secret)
+        if user is None:
+            return None
+        name = digest("user", user, self.secret)
+        self._same_kind("user", (user,))
+        return name
 
     def _who_batch(
         self, users: Sequence[Any] | None, count: int
@@ -193,6 +198,7 @@ class Engine:
         if isinstance(users, (str, bytes)) or len(users) != count:
             raise ValueError(f"users must have one id for each of the {count} rounds")
         who = [digest("user", user, self.secret) for user in users]
+        self._same_kind("users", users)
         keep = np.zeros(count, np.uint8)
         counts: dict[bytes, int] = {}
         for i, one in enumerate(who):
@@ -208,6 +214,14 @@ class Engine:
             rule = "must be given in every round" if self.with_users else "must be left out in every round"
             raise ValueError(
                 f"{name} {rule}, as in the first: the guarantee says whether user ids are checked"
+            )
+
+    def _same_kind(self, name: str, users: Sequence[Any]) -> None:
+        kinds = {kind_of(user) for user in users} | {self.user_kind or kind_of(users[0])}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"{name} must all be of one kind, str, int or bytes, as in the first round, got "
+                f"{sorted(kinds)}: 1 and '1' would be counted as two users"
             )
 
     # Rewards
@@ -330,12 +344,17 @@ class Engine:
         if len(self.history) == index:
             self.history.append(successor.facts)
         self.show(successor.known)
-        self.episode = successor.following
         if self.store is not None:
             self.store.finish(index, successor.following.length)
+        # Last: a round of the next episode must not meet the files of this one.
+        self.episode = successor.following
 
     def forget(self) -> None:
         """Turn the open episode's rows into zeros."""
+        self._require_sure()
+        fresh = None
         if self.store is not None:
-            self.store.forget(self.episode)
-        self.episode.forget()
+            self._unsure = True
+            fresh = self.store.forget(self.episode)
+        self.episode.forget(fresh)
+        self._unsure = False

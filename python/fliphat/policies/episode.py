@@ -77,8 +77,12 @@ class Episode:
         """Whether every round has been played."""
         return self.filled == self.length
 
-    def played(self, count: int, first_id: int) -> None:
-        """Make `count` rounds count, with consecutive ids."""
+    def append(self, count: int, first_id: int, codes: Any) -> None:
+        """Make `count` rounds count, with consecutive ids: here, and nowhere else, a round begins to exist.
+
+        `codes` are written over whatever an interrupted call left. The last line is the one that counts.
+        """
+        self.codes[self.filled : self.filled + count] = codes
         if not self.spans or first_id != self.id_of(self.filled):
             self.spans.append((self.filled, first_id))
         self.filled += count
@@ -108,13 +112,20 @@ class Episode:
         codes = self.codes[: self.filled]
         return np.flatnonzero(np.isnan(codes) | (codes == UNUSED))
 
-    def forget(self) -> None:
-        """Turn every row played so far into zeros; rewards may still come and change nothing."""
+    def forget(self, rows: RowStore | None = None) -> None:
+        """Turn every row played so far into zeros; rewards may still come and change nothing.
+
+        `rows` takes the place of the rows that were kept, if the store has made it. Cut off anywhere, the
+        episode is one that can go on.
+        """
         codes = self.codes[: self.filled]
         came = np.isfinite(codes) | (codes == UNUSED_CAME)
         codes[:] = np.where(came, UNUSED_CAME, UNUSED)
-        if self.rows is not None:
-            self.rows.forget(self.filled)
+        before = self.rows
+        if before is not None:
+            self.rows = before.emptied(self.filled) if rows is None else rows
+            if self.rows is not before:
+                before.wipe()
 
     def rewards(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
         """Return rewards and which of them count, for the fit."""

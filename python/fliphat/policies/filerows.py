@@ -58,12 +58,20 @@ class FileRows:
         self.staged = []
         self._buffer[:] = 0
 
-    def forget(self, filled: int) -> None:
-        """See :class:`fliphat.policies.rows.RowStore`; the files are the store's to replace."""
-        self.lengths[:filled] = 0
+    def emptied(self, filled: int) -> FileRows:
+        """See :class:`fliphat.policies.rows.RowStore`; the store has made files without contents."""
+        return self
+
+    def wipe(self) -> None:
+        """See :class:`fliphat.policies.rows.RowStore`; the store has unlinked the files."""
 
     def matrix(self) -> Any:
         """See :class:`fliphat.policies.rows.RowStore`."""
+        matrix = self._mapped()
+        self._journal.check_rows()
+        return matrix
+
+    def _mapped(self) -> Any:
         if self.layout == "dense":
             return self._journal.mapped(1, self._journal.dtype, (self._length, self._journal.dim))
         stored = int(self.lengths.sum(dtype=np.int64))
@@ -76,6 +84,11 @@ class FileRows:
 
     def parts(self, filled: int) -> dict[str, npt.NDArray[Any]]:
         """See :class:`fliphat.policies.rows.RowStore`."""
+        parts = self._mapped_parts(filled)
+        self._journal.check_rows()
+        return parts
+
+    def _mapped_parts(self, filled: int) -> dict[str, npt.NDArray[Any]]:
         if self.layout == "dense":
             return {"rows": self._journal.mapped(1, self._journal.dtype, (filled, self._journal.dim))}
         stored = int(self.lengths[:filled].sum(dtype=np.int64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from fliphat.policies.errors import StoreError
 
-__all__ = ["create_private", "lock", "sync", "sync_directory", "write_all"]
+__all__ = ["create_private", "lock", "sync", "sync_directory", "unlock", "write_all"]
 
 
 def create_private(path: Path, *, append: bool = False, exclusive: bool = False) -> int:
@@ -64,3 +65,16 @@ def lock(descriptor: int, what: str) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise StoreError(f"{what} is in use by another process or another policy of this one") from None
+
+
+def unlock(descriptor: int) -> None:
+    """Give a lock back at once, even if a forked child still has the file open."""
+    with contextlib.suppress(OSError):
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from fliphat import _check
 from fliphat.fit import make_fit
 from fliphat.fit.settings import PerEpisode, Settings
-from fliphat.policies import handover, snapshot
+from fliphat.policies import handover, process, snapshot
 from fliphat.policies.base import Decision, Decisions
 from fliphat.policies.engine import Engine
 from fliphat.policies.errors import CopyError
@@ -47,6 +47,7 @@ _CHILD = (
     "the same rows twice. Make or load the policy after the fork"
 )
 _SAVED = "this policy was handed over by save: load the file to go on"
+_CUT_OFF = "save was cut off: open the store again; it says whether the policy went to the file"
 _CLOSED = "this policy was closed: open its store again to go on"
 
 
@@ -210,8 +211,9 @@ class FLIPHAT:
         self._public: _Public | None = None
         self._reason = ""  # why there is no engine
         self._settings, self._fit = engine.settings, engine.fit
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._process = process.current()
+        self._lock = threading.RLock()
+        self._close_asked = False
         self._guarantee = engine.fit.guarantee(stacklevel=stacklevel)
 
     # Playing
@@ -242,12 +244,16 @@ class FLIPHAT:
         CopyError
             If this is not the one live policy.
         """
-        if self._pid != os.getpid():
-            raise CopyError(_CHILD)
-        with self._lock:  # spelled out here and in `update`: a context manager of our own would cost 2 us
-            if self._engine is None:
-                raise CopyError(self._reason)
-            return self._engine.select(contexts, user, key)
+        # `_playing`, spelled out here and in `update`: a context manager of our own would cost 2 us.
+        self._refuse_child_and_handler()
+        try:
+            with self._lock:
+                if self._engine is None or self._close_asked:
+                    raise CopyError(self._reason or _CLOSED)
+                return self._engine.select(contexts, user, key)
+        finally:
+            if self._close_asked:
+                self.close()
 
     def select_batch(
         self, contexts: Any, users: Sequence[Any] | None = None, *, arms: int | None = None
@@ -291,12 +297,15 @@ class FLIPHAT:
             If the reward is not such a number, the decision is unknown or already has a reward. Nothing
             changed then.
         """
-        if self._pid != os.getpid():
-            raise CopyError(_CHILD)
-        with self._lock:
-            if self._engine is None:
-                raise CopyError(self._reason)
-            return self._engine.update(decision, reward)
+        self._refuse_child_and_handler()
+        try:
+            with self._lock:
+                if self._engine is None or self._close_asked:
+                    raise CopyError(self._reason or _CLOSED)
+                return self._engine.update(decision, reward)
+        finally:
+            if self._close_asked:
+                self.close()
 
     def update_batch(self, decisions: Any, rewards: npt.ArrayLike) -> int:
         """Hand in several rewards, each whatever the others are.
@@ -378,9 +387,18 @@ class FLIPHAT:
                 engine.store.flush()
 
     def close(self) -> None:
-        """Let go of the store; the policy can't play any more. Closing twice is harmless."""
+        """Let go of the store; the policy can't play any more. Closing twice is harmless.
+
+        From a signal's handler that runs in the middle of another call of the same thread, that call is
+        finished first, or undone by the handler's exception, and then the policy is closed.
+        """
+        if self._process is not process.current():  # before the lock, which may never be given back here
+            return
+        if self._in_own_call():
+            self._close_asked = True
+            return
         with self._lock:
-            if self._engine is not None and self._pid == os.getpid():
+            if self._engine is not None:
                 self._let_go(_CLOSED)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -388,20 +406,37 @@ class FLIPHAT:
 
         The file holds private rows. `load` consumes it.
         """
-        target = Path(path)
         with self._playing() as engine:
-            snapshot.write(target, *handover.to_arrays(engine))
-            if engine.store is not None:
-                engine.store.hand_over(target)
-            # Let go first: if sealing is cut off, the policy may be lost, but never lives twice.
-            store = self._detach(_SAVED)
+            saving = snapshot.Saving(Path(path))
             try:
-                snapshot.seal(target)
-                if store is not None:
-                    store.discard_rows()
+                saving.write(*handover.to_arrays(engine))
+                # The object loses the right to play before anything else can have it.
+                self._detach(_SAVED)
+                if engine.store is not None:
+                    engine.store.hand_over(saving.path, saving.checksum)
+                saving.seal()
+                if engine.store is not None:
+                    engine.store.discard_rows()
+            except BaseException:
+                self._undo_save(saving, engine)
+                raise
             finally:
-                if store is not None:
-                    store.close()
+                if self._engine is None and engine.store is not None:
+                    engine.store.close()
+
+    def _undo_save(self, saving: snapshot.Saving, engine: Engine) -> None:
+        """Go back to before a `save` that failed or was interrupted, where that is safe.
+
+        A store whose ledger says that the policy went to the file is completed when it is opened again.
+        """
+        store = engine.store
+        if self._engine is None and store is not None:
+            self._reason = _CUT_OFF
+            if not store.was_handed_over():
+                saving.discard()
+        elif saving.discard():
+            # The file can't be loaded any more, so this object is the only one again.
+            self._engine, self._reason = engine, ""
 
     @classmethod
     def load(
@@ -454,23 +489,40 @@ class FLIPHAT:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._engine, self._public, self._reason = None, state["public"], _COPY
         self._settings, self._guarantee = state["settings"], state["guarantee"]
-        self._pid, self._lock = os.getpid(), threading.Lock()
+        self._process, self._lock, self._close_asked = process.current(), threading.RLock(), False
 
     @contextlib.contextmanager
     def _playing(self) -> Iterator[Engine]:
         """Hold the lock of the one live policy."""
-        if self._pid != os.getpid():  # before the lock, which a thread of the parent may have held
+        self._refuse_child_and_handler()
+        try:
+            with self._lock:
+                if self._engine is None or self._close_asked:
+                    raise CopyError(self._reason or _CLOSED)
+                yield self._engine
+        finally:
+            if self._close_asked:
+                self.close()
+
+    def _refuse_child_and_handler(self) -> None:
+        """Refuse whoever would wait for ever: a forked child, and a handler in the middle of a call."""
+        if self._process is not process.current():
             raise CopyError(_CHILD)
-        with self._lock:
-            if self._engine is None:
-                raise CopyError(self._reason)
-            yield self._engine
+        if self._in_own_call():
+            raise RuntimeError(
+                "this policy is in the middle of a call of the same thread: a signal's handler can close it, "
+                "and can't play"
+            )
+
+    def _in_own_call(self) -> bool:
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]
 
     def _look(self) -> _Public:
-        if self._public is not None:
+        engine = self._engine
+        if engine is None:
+            assert self._public is not None
             return self._public
-        assert self._engine is not None
-        engine, episode = self._engine, self._engine.episode
+        episode = engine.episode
         return _Public(
             engine.estimate,
             tuple(engine.history),

@@ -26,6 +26,7 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
         "settings": engine.settings.to_dict(),
         "secret": engine.secret.hex(),
         "with_users": engine.with_users,
+        "user_kind": engine.user_kind,
         "late": engine.late,
         "incarnation": engine.incarnation,
         "history": [facts.to_dict() for facts in engine.history],
@@ -66,6 +67,7 @@ def from_arrays(
     engine = Engine(fit, memory_limit=memory_limit)
     engine.secret = bytes.fromhex(record["secret"])
     engine.with_users = record["with_users"]
+    engine.user_kind = record.get("user_kind")
     engine.late = record["late"]
     engine.incarnation = record["incarnation"]
     if record["generator"] is not None:

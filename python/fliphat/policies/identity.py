@@ -6,10 +6,15 @@ import hashlib
 import operator
 from typing import Any
 
-__all__ = ["DIGEST_BYTES", "SECRET_BYTES", "digest"]
+__all__ = ["DIGEST_BYTES", "SECRET_BYTES", "digest", "kind_of"]
 
 DIGEST_BYTES = 16
 SECRET_BYTES = 32
+
+
+def kind_of(value: Any) -> str:
+    """Return "str", "bytes" or "int": ids of one policy are all of one kind."""
+    return "str" if isinstance(value, str) else "bytes" if isinstance(value, bytes) else "int"
 
 
 def digest(name: str, value: Any, secret: bytes) -> bytes:

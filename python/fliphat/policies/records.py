@@ -12,12 +12,26 @@ import numpy.typing as npt
 from fliphat.policies.base import Decision
 from fliphat.policies.identity import DIGEST_BYTES
 
-__all__ = ["HAS_KEY", "HAS_USER", "KEPT", "ROUND", "emptied", "keys_of", "pack_round", "users_of"]
+__all__ = [
+    "HAS_KEY",
+    "HAS_USER",
+    "KEPT",
+    "ROUND",
+    "emptied",
+    "keys_of",
+    "pack_round",
+    "user_flags",
+    "user_kind_of",
+    "users_of",
+]
 
 #: Flags of a round: its row may be learned from; it had a user id; it had a key.
 KEPT: Final = 1
 HAS_USER: Final = 2
 HAS_KEY: Final = 4
+#: Two more bits of a round's flags: the kind of its user id, 0 if a first-version store did not say.
+_KINDS: Final = {8: "str", 16: "int", 24: "bytes"}
+_KIND_BITS: Final = {kind: bits for bits, kind in _KINDS.items()}
 
 _ROUND = struct.Struct(f"<qiIB7x{DIGEST_BYTES}s{DIGEST_BYTES}s")
 #: One played round: its id, arm (``-1 - arm`` if invalid), stored values, flags, user and key digests.
@@ -34,6 +48,16 @@ ROUND = np.dtype(
 def pack_round(identity: int, arm: int, length: int, flags: int, user: bytes, key: bytes) -> bytes:
     """Return one record of :data:`ROUND`."""
     return _ROUND.pack(identity, arm, length, flags, user, key)
+
+
+def user_flags(kind: str) -> int:
+    """Return the flags of a round whose user id is of this kind."""
+    return HAS_USER | _KIND_BITS[kind]
+
+
+def user_kind_of(rounds: npt.NDArray[Any]) -> str | None:
+    """Return the kind of the rounds' user ids, None if they have none or it was not written."""
+    return _KINDS.get(int(rounds["flags"][0]) & 24)
 
 
 def emptied(

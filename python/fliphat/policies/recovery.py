@@ -10,11 +10,12 @@ import numpy as np
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies import ledger
 from fliphat.policies.base import Decision
-from fliphat.policies.episode import UNUSED
+from fliphat.policies.episode import AWAITED, UNUSED
+from fliphat.policies.errors import StoreError
 from fliphat.policies.facts import EpisodeFacts
 from fliphat.policies.journal import Frame
 from fliphat.policies.ledger import CLAIMED, COMMITTED, OPEN
-from fliphat.policies.records import HAS_USER, KEPT, keys_of, users_of
+from fliphat.policies.records import HAS_USER, KEPT, keys_of, user_kind_of, users_of
 from fliphat.policies.store import Store
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def restore(engine: Engine, store: Store) -> None:
         meta = ledger.meta(connection)
         engine.secret = bytes.fromhex(meta["secret"])
         engine.with_users = json.loads(meta["with_users"])
+        engine.user_kind = json.loads(meta.get("user_kind", "null"))
         engine.late = int(meta["late"])
         engine.incarnation = int(meta["incarnation"]) + (not store.created)
         ledger.put(connection, "incarnation", engine.incarnation)
@@ -56,10 +58,17 @@ def restore(engine: Engine, store: Store) -> None:
     if journal is not None and rows is not None:
         for frame in journal.recover():
             _replay(engine, frame, rows.lengths)
+        if state == CLAIMED and not engine.episode.full:
+            raise StoreError(
+                f"the store's episode {index} has {engine.episode.filled} rounds on disk instead of the "
+                f"{engine.episode.length} that were played: put its files back as they were"
+            )
         if engine.episode.filled:
             engine.episode.rows = rows
         else:  # begun, but no round was acknowledged: the first one decides the layout again
             store.discard_rows()
+    elif state == CLAIMED:
+        raise StoreError(f"the files of the store's full episode {index} are missing: put them back")
     engine.episode.claimed = state == CLAIMED
     engine.store = store
 
@@ -82,11 +91,11 @@ def _replay(engine: Engine, frame: Frame, lengths: Any) -> None:
         return
     at, count = episode.filled, len(frame.rounds)
     unused = (frame.rounds["arm"] < 0) | ((frame.rounds["flags"] & KEPT) == 0)
-    episode.codes[at : at + count][unused] = UNUSED
     if len(lengths):
         lengths[at : at + count] = frame.rounds["length"]
-    episode.played(count, int(frame.rounds["id"][0]))
+    episode.append(count, int(frame.rounds["id"][0]), np.where(unused, UNUSED, AWAITED))
     engine.with_users = bool(frame.rounds["flags"][0] & HAS_USER)
+    engine.user_kind = user_kind_of(frame.rounds) or engine.user_kind
     for user in users_of(frame.rounds):
         engine.users[user] = engine.users.get(user, 0) + 1
     engine.keys.update(keys_of(frame.rounds, episode.index))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,17 @@ def checked_reward(reward: Any, loss: str) -> float:
 def usable_rewards(
     rewards: Any, count: int, loss: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return `count` numbers and which are such rewards; the others are contents, and do not raise."""
-    given = _rows.plain_array("rewards", rewards)
-    if given.dtype == np.bool_ and loss != "logistic":
-        raise TypeError("rewards must hold real numbers, got dtype bool")
-    numbers = _rows.vector("rewards", given, count, ", one reward for each decision")
+    """Return `count` numbers and which are such rewards; the others are contents, and do not raise.
+
+    The numbers are a copy: another thread may write to the caller's array after they were looked at.
+    """
+    if isinstance(rewards, np.ndarray) and rewards.dtype != object:
+        given = _rows.plain_array("rewards", rewards)
+        if given.dtype == np.bool_ and loss != "logistic":
+            raise TypeError("rewards must hold real numbers, got dtype bool")
+        numbers = _rows.vector("rewards", given, count, ", one reward for each decision").copy()
+    else:
+        numbers = _numbers(rewards, count, loss)
     return numbers, np.isin(numbers, (0.0, 1.0)) if loss == "logistic" else np.isfinite(numbers)
 
 
@@ -55,6 +61,28 @@ def identities(decisions: Any) -> list[int]:
             f"decisions must be Decisions or a sequence of Decision or ids, got {type(decisions).__name__}"
         )
     return [identity(one) for one in decisions]
+
+
+def _numbers(rewards: Any, count: int, loss: str) -> npt.NDArray[np.float64]:
+    """Return each element as a number, NaN for one that is none: it must not decide about the others."""
+    if not isinstance(rewards, Sequence) or isinstance(rewards, (str, bytes)):
+        rewards = _rows.plain_array("rewards", rewards)
+        if rewards.ndim != 1:
+            raise ValueError(
+                f"rewards must have shape ({count},), one reward for each decision, got shape {rewards.shape}"
+            )
+    if len(rewards) != count:
+        raise ValueError(
+            f"rewards must have shape ({count},), one reward for each decision, got {len(rewards)} of them"
+        )
+    numbers = np.full(count, np.nan)
+    for i, reward in enumerate(rewards):
+        if type(reward) is float:
+            numbers[i] = reward
+        else:
+            with contextlib.suppress(TypeError, ValueError):
+                numbers[i] = _number(reward, loss)
+    return numbers
 
 
 def _number(reward: Any, loss: str) -> float:

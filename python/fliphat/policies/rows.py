@@ -56,8 +56,14 @@ class RowStore(Protocol):
     def advance(self, at: int, count: int) -> None:
         """Make `count` staged rows count."""
 
-    def forget(self, filled: int) -> None:
-        """Turn the first `filled` rows into zeros."""
+    def emptied(self, filled: int) -> RowStore:
+        """Return what takes the place of these rows when the first `filled` of them are forgotten.
+
+        Unless that is the same object, these rows are left as they are.
+        """
+
+    def wipe(self) -> None:
+        """Overwrite rows that nothing will read again before their memory is given back."""
 
     def matrix(self) -> Any:
         """Return all rows for the fit, uncopied."""
@@ -122,9 +128,14 @@ class DenseRows:
     def advance(self, at: int, count: int) -> None:
         """See :class:`RowStore`."""
 
-    def forget(self, filled: int) -> None:
+    def emptied(self, filled: int) -> DenseRows:
         """See :class:`RowStore`."""
         self.array[:filled] = 0
+        return self
+
+    def wipe(self) -> None:
+        """See :class:`RowStore`."""
+        self.array[:] = 0
 
     def matrix(self) -> Any:
         """See :class:`RowStore`."""
@@ -170,9 +181,15 @@ class SpilledRows:
         """See :class:`RowStore`."""
         self._buffer[:] = 0
 
-    def forget(self, filled: int) -> None:
+    def emptied(self, filled: int) -> SpilledRows:
         """See :class:`RowStore`."""
-        self.file.clear(filled * self._dim)
+        fresh = SpilledRows(self._length, self._dim, self._buffer.dtype.name)
+        fresh.file.clear(filled * self._dim)
+        return fresh
+
+    def wipe(self) -> None:
+        """See :class:`RowStore`."""
+        self.file.clear(0)
 
     def matrix(self) -> Any:
         """See :class:`RowStore`."""
@@ -258,13 +275,16 @@ class SparseRows:
         if at + count == len(self.lengths):
             self._resize(self.stored)
 
-    def forget(self, filled: int) -> None:
+    def emptied(self, filled: int) -> SparseRows:
+        """See :class:`RowStore`."""
+        fresh = SparseRows(len(self.lengths), self._dim, self._values.array.dtype.name, self._limit)
+        fresh._counted = fresh._staged = (filled, 0, 0)
+        return fresh
+
+    def wipe(self) -> None:
         """See :class:`RowStore`."""
         self._columns.clear()
         self._values.clear()
-        self.lengths[:filled] = 0
-        self._room = 0
-        self._counted = self._staged = (filled, 0, 0)
 
     def matrix(self) -> Any:
         """See :class:`RowStore`."""
@@ -292,6 +312,7 @@ class SparseRows:
         self._resize(room)
 
     def _resize(self, size: int) -> None:
+        self._room = min(self._room, size)  # first: cut off below, there is no less room than it says
         self._columns.reserve(size)
         self._values.reserve(size)
         if not self.spilled:

@@ -19,6 +19,7 @@ from fliphat import _check
 from fliphat.policies import rewards
 from fliphat.policies.baseline import Baseline
 from fliphat.policies.engine import Engine
+from fliphat.policies.episode import UNUSED
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.rows import DenseRows, SparseRows, SpilledRows
 from fliphat.policies.world import Played, PlayedParts, World, plain_block
@@ -129,7 +130,7 @@ def _lazy(engine: Engine, environment: World, most: int, to_the_end: bool) -> An
     if to_the_end and count == most:
         outcome = environment.play(count, estimate, rows=False)
         _require_usable(outcome.rewards, engine.settings.loss)
-        episode.played(count, episode.first_round + at)
+        episode.append(count, episode.first_round + at, UNUSED)
         return outcome
     if episode.rows is None:
         episode.rows = engine.new_rows(environment.layout)
@@ -156,10 +157,10 @@ def _lazy(engine: Engine, environment: World, most: int, to_the_end: bool) -> An
         if not direct:
             place[:] = outcome.rows
     _require_usable(outcome.rewards, engine.settings.loss)
-    episode.codes[at : at + count] = np.clip(outcome.rewards, -episode.largest, episode.largest)
     engine.with_users = False
     rows.advance(at, count)
-    episode.played(count, episode.first_round + at)
+    codes = np.clip(outcome.rewards, -episode.largest, episode.largest)
+    episode.append(count, episode.first_round + at, codes)
     return outcome
 
 

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from fliphat.policies import faults, files
 from fliphat.policies.errors import SnapshotError, StoreError
 
-__all__ = ["VERSION", "consume", "seal", "write"]
+__all__ = ["VERSION", "Saving", "consume", "seal"]
 
 VERSION: Final = 1
 
@@ -44,53 +44,75 @@ _MAPPED: Final = ("rows", "columns", "values")
 _Loaded = TypeVar("_Loaded")
 
 
-def write(path: Path, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-    """Write an unsealed file beside `path`; nothing can load it yet."""
-    if path.exists():
-        raise SnapshotError(f"path must be a new file: {str(path)!r} exists")
-    parts = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    listed = [[name, str(part.dtype.str), list(part.shape)] for name, part in parts.items()]
-    text = json.dumps({"record": record, "arrays": listed}).encode()
-    body: list[bytes | memoryview] = [struct.pack("<Q", len(text)), text]
-    body += [part.data.cast("B") for part in parts.values() if part.size]
-    digest, length = hashlib.sha256(), 0
-    for part in body:
-        digest.update(part)
-        length += len(part)
-    _partial(path).unlink(missing_ok=True)  # an unsealed file from a save that was cut off
-    descriptor = files.create_private(_partial(path), exclusive=True)
-    try:
-        header = _HEADER.pack(_MAGIC, VERSION, 0, _UNSEALED, digest.digest(), length)
-        for part in (header, *body):
-            files.write_all(descriptor, part)
-        os.fsync(descriptor)
-    except BaseException:
-        _partial(path).unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(descriptor)
-    faults.reached("unsealed")
+class Saving:
+    """A file on its way: written unsealed beside its path, then sealed under it, or discarded."""
+
+    def __init__(self, path: Path) -> None:
+        if path.exists():
+            raise SnapshotError(f"path must be a new file: {str(path)!r} exists")
+        self.path = path
+        self.checksum = ""
+        self._begun = False
+
+    def write(self, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Write the file; nothing can load it yet."""
+        parts = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        listed = [[name, str(part.dtype.str), list(part.shape)] for name, part in parts.items()]
+        # Its number makes every file another: a hand-over's record names this one by its checksum.
+        content = {"number": os.urandom(16).hex(), "record": record, "arrays": listed}
+        text = json.dumps(content).encode()
+        body: list[bytes | memoryview] = [struct.pack("<Q", len(text)), text]
+        body += [part.data.cast("B") for part in parts.values() if part.size]
+        digest, length = hashlib.sha256(), 0
+        for part in body:
+            digest.update(part)
+            length += len(part)
+        self.checksum = digest.hexdigest()
+        partial = _partial(self.path)
+        partial.unlink(missing_ok=True)  # an unsealed file from a save that was cut off
+        self._begun = True
+        descriptor = files.create_private(partial, exclusive=True)
+        try:
+            header = _HEADER.pack(_MAGIC, VERSION, 0, _UNSEALED, digest.digest(), length)
+            for part in (header, *body):
+                files.write_all(descriptor, part)
+            files.sync(descriptor)
+        finally:
+            os.close(descriptor)
+        faults.reached("unsealed")
+
+    def seal(self) -> None:
+        """Make the file loadable, under its own name; the policy it came from must have let go."""
+        seal(self.path, self.checksum)
+
+    def discard(self) -> bool:
+        """Remove the file unless it is sealed under its name; True if there was one to remove."""
+        if not self._begun:
+            return False
+        try:
+            _partial(self.path).unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
 
-def seal(path: Path) -> None:
-    """Make the file loadable, under its own name; the policy it came from must have let go."""
+def seal(path: Path, checksum: str) -> None:
+    """Make loadable what was written for `path` with this checksum, if it is still there to be sealed."""
     partial = _partial(path)
     try:
         descriptor = os.open(partial, os.O_RDWR | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         return  # it was sealed before, and has been loaded since
     try:
+        head = os.read(descriptor, _HEADER.size)
+        if len(head) < _HEADER.size or _HEADER.unpack(head)[4].hex() != checksum:
+            return  # another policy's
         _mark(descriptor, _SEALED)
     finally:
         os.close(descriptor)
     faults.reached("sealed")
     os.rename(partial, path)
     files.sync_directory(path.parent)
-
-
-def discard(path: Path) -> None:
-    """Remove what a failed save left."""
-    _partial(path).unlink(missing_ok=True)
 
 
 def consume(path: Path, build: Callable[[dict[str, Any], dict[str, npt.NDArray[Any]]], _Loaded]) -> _Loaded:
@@ -160,7 +182,7 @@ def _read(descriptor: int, path: Path) -> tuple[dict[str, Any], dict[str, npt.ND
 def _mark(descriptor: int, state: bytes) -> None:
     os.lseek(descriptor, _STATE_AT, os.SEEK_SET)
     files.write_all(descriptor, state)
-    os.fsync(descriptor)
+    files.sync(descriptor)
 
 
 def _partial(path: Path) -> Path:

@@ -27,7 +27,7 @@ from fliphat.policies.facts import EpisodeFacts
 from fliphat.policies.filerows import FileRows
 from fliphat.policies.journal import Journal
 from fliphat.policies.ledger import CLAIMED, COMMITTED, OPEN, RELEASED, Ledger
-from fliphat.policies.records import HAS_KEY, HAS_USER, KEPT, ROUND, emptied, keys_of, pack_round, users_of
+from fliphat.policies.records import HAS_KEY, KEPT, ROUND, emptied, keys_of, pack_round, user_flags, users_of
 
 if TYPE_CHECKING:
     from fliphat.policies.engine import Engine
@@ -52,15 +52,12 @@ class Store:
         self.failed = False
         self._journal: Journal | None = None
         self._rows: FileRows | None = None
-        self._episode = 0
-        self._generation = 0
-        self._length = 0
+        # The open episode, its generation, its length: set at once, which an interrupt can't cut in two.
+        self._open = (0, 0, 0)
+        self._lock: int | None = None
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _refuse_foreign(self.path)
-        self._lock: int | None = files.create_private(self.path / "lock")
-        try:
-            files.lock(self._lock, f"store {str(path)!r}")
-            self._ledger = Ledger(self.path / "ledger.sqlite3")
+        self._ledger = Ledger(self.path / "ledger.sqlite3")
+        if _is_new(self.path):
             self.created = self._ledger.create(
                 {
                     "version": str(ledger.VERSION),
@@ -71,10 +68,17 @@ class Store:
                     "late": "0",
                 }
             )
+        else:
+            self.created = False
+        # After the ledger: a lock without a ledger is a store that lost it.
+        self._lock = files.create_private(self.path / "lock")
+        try:
+            files.lock(self._lock, f"store {str(path)!r}")
+            ledger.refuse_missing(self.path / "ledger.sqlite3")
             files.sync_directory(self.path)
-            with self._ledger.transaction() as connection:
-                known = ledger.meta(connection)
-            _check_same(known, settings)
+            known = self._ledger.check()
+            _finish_handing_over(self.path, known)
+            _refuse_other_settings(known, settings)
         except BaseException:
             self.close()
             raise
@@ -85,6 +89,8 @@ class Store:
     def rows(self, layout: str) -> FileRows:
         """Begin the open episode's files."""
         with self:
+            if self._journal is not None:  # begun by a call that was interrupted before it could use them
+                self._journal.close()
             self._journal = Journal(
                 self.path,
                 self._stem(),
@@ -93,15 +99,17 @@ class Store:
                 dim=self.settings.dim,
                 durability=self.durability,
             )
-            self._rows = FileRows(self._journal, self._length)
+            self._rows = FileRows(self._journal, self._open[2])
         return self._rows
 
-    def log_round(self, decision: Decision, keep: bool, user: bytes, key: bytes) -> None:
+    def log_round(
+        self, decision: Decision, keep: bool, user: bytes, user_kind: str | None, key: bytes
+    ) -> None:
         """Append one played round with the row that was staged for it."""
         rows = self._rows
         assert rows is not None
         assert self._journal is not None
-        flags = (KEPT if keep else 0) | (HAS_USER if user else 0) | (HAS_KEY if key else 0)
+        flags = (KEPT if keep else 0) | (user_flags(user_kind) if user_kind else 0) | (HAS_KEY if key else 0)
         length = int(rows.staged_lengths[0]) if rows.layout == "csr" else 0
         arm = decision.arm if decision.valid else -1 - decision.arm
         with self:
@@ -113,6 +121,7 @@ class Store:
         chosen: npt.NDArray[np.int64],
         keep: npt.NDArray[np.uint8] | None,
         users: list[bytes] | None,
+        user_kind: str | None,
     ) -> None:
         """Append several played rounds with the rows that were staged for them."""
         rows = self._rows
@@ -123,8 +132,8 @@ class Store:
         records["flags"] = KEPT if keep is None else keep * KEPT
         if rows.layout == "csr":
             records["length"] = rows.staged_lengths
-        if users is not None:
-            records["flags"] |= HAS_USER
+        if users is not None and user_kind is not None:
+            records["flags"] |= user_flags(user_kind)
             records["user"] = np.frombuffer(b"".join(users), records.dtype["user"])
         with self:
             self._journal.add_rounds(len(ids), records.tobytes(), rows.staged)
@@ -163,7 +172,8 @@ class Store:
         """Make an estimate durable, with the rounds of users it learned from and the keys played."""
         with self:
             assert self._journal is not None
-            frames = self._journal.frames(check_rows=False)
+            # All rounds of the episode, or an error: a user whose round is not counted is learned from again.
+            frames = self._journal.frames(self._open[2])
             rounds = np.concatenate([frame.rounds for frame in frames if frame.rounds is not None])
             users = Counter(users_of(rounds))
             faults.reached("before commit")
@@ -181,22 +191,20 @@ class Store:
                 connection.execute(
                     "INSERT INTO episodes VALUES (?, ?, 0, NULL, NULL, NULL)", (facts.episode + 1, OPEN)
                 )
-                connection.executemany(
-                    "INSERT INTO users VALUES (?, ?) "
-                    "ON CONFLICT (digest) DO UPDATE SET rounds = rounds + excluded.rounds",
-                    users.items(),
-                )
-                connection.executemany(
-                    "INSERT INTO keys VALUES (?, ?, ?, ?, ?)",
-                    ((name, *decision) for name, decision in keys_of(rounds, facts.episode)),
+                ledger.add_users(connection, users)
+                ledger.add_keys(
+                    connection, ((name, *decision) for name, decision in keys_of(rounds, facts.episode))
                 )
                 ledger.put(connection, "with_users", json.dumps(engine.with_users))
+                ledger.put(connection, "user_kind", json.dumps(engine.user_kind))
                 ledger.put(connection, "late", engine.late)
                 faults.reached("commit written")
             faults.reached("committed")
 
     def finish(self, episode: int, next_length: int) -> None:
-        """Forget a committed episode's rows, and turn to the next."""
+        """Forget a committed episode's rows, and turn to the next; does nothing if that was done."""
+        if self._open[0] != episode:
+            return
         with self:
             self.discard_rows()
             for path in self.path.glob(f"episode-{episode:05d}.*"):
@@ -208,14 +216,16 @@ class Store:
             self.turn_to(episode + 1, 0, next_length)
             faults.reached("released")
 
-    def forget(self, episode: Episode) -> None:
-        """Replace the open episode's files by ones without contents."""
+    def forget(self, episode: Episode) -> FileRows | None:
+        """Replace the open episode's files by ones without contents, and return those, if there are any."""
         old = self._journal
         if old is None:
-            return
+            return None
         with self:
-            frames = old.frames(check_rows=False)
-            self._generation += 1
+            frames = old.frames(episode.filled)
+            index, generation, length = self._open
+            self._open = (index, generation + 1, length)
+            self._journal = None
             fresh = self.rows(old.layout)
             assert self._journal is not None
             for frame in frames:
@@ -228,21 +238,21 @@ class Store:
             faults.reached("before forget")
             with self._ledger.transaction() as connection:
                 connection.execute(
-                    "UPDATE episodes SET generation = ? WHERE episode = ?", (self._generation, self._episode)
+                    "UPDATE episodes SET generation = ? WHERE episode = ?", (generation + 1, index)
                 )
             faults.reached("forgotten")
             old.unlink()
-            episode.rows = fresh
+            return fresh
 
     # Opening and closing
 
     def turn_to(self, episode: int, generation: int, length: int) -> None:
         """Make an episode the open one."""
-        self._episode, self._generation, self._length = episode, generation, length
+        self._open = (episode, generation, length)
 
     def reopen_rows(self) -> tuple[Journal | None, FileRows | None]:
         """Open the open episode's files, if any call began them."""
-        layout = Journal.layout_of(self.path, self._stem())
+        layout = Journal.layout_of(self.path, self._stem(), self.settings.dtype)
         if layout is not None:
             Journal.refuse_missing(self.path, self._stem(), layout)
             self.rows(layout)
@@ -256,7 +266,8 @@ class Store:
 
     def remove_strays(self) -> None:
         """Unlink files of episodes that are over, and those a crash left half made."""
-        for stray in self.path.glob("episode-*"):
+        ledger.remove_strays(self.path)
+        for stray in (*self.path.glob("episode-*"), *self.path.glob("new-episode-*")):
             if not stray.name.startswith(f"{self._stem()}."):
                 stray.unlink()
 
@@ -264,12 +275,21 @@ class Store:
         """Return the ledger."""
         return self._ledger
 
-    def hand_over(self, path: Path) -> None:
-        """Record that the policy goes on in a file, and forget it here."""
+    def hand_over(self, path: Path, checksum: str) -> None:
+        """Record that the policy goes on in a file, which is on disk and not yet sealed."""
         with self:
+            files.sync_directory(path.parent)  # the file's name must last at least as long as the record
             with self._ledger.transaction() as connection:
                 ledger.put(connection, "handed_over", path.absolute())
+                ledger.put(connection, "handed_over_checksum", checksum)
             faults.reached("handed over")
+
+    def was_handed_over(self) -> bool:
+        """Whether the disk says so, after a hand-over that was cut off; if in doubt it does."""
+        try:
+            return self._ledger.peek("handed_over") is not None
+        except Exception:
+            return True
 
     def flush(self) -> None:
         """Return when every call so far is on disk."""
@@ -282,16 +302,24 @@ class Store:
         journal, self._journal = getattr(self, "_journal", None), None
         if journal is not None:
             journal.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            files.unlock(lock)
+            os.close(lock)
+
+    def close_in_child(self) -> None:
+        """Close the files in a forked child, whose parent goes on with them: the lock is the parent's."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
+        self.close()
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             self.close()
 
     def _stem(self) -> str:
-        return f"episode-{self._episode:05d}.{self._generation}"
+        return f"episode-{self._open[0]:05d}.{self._open[1]}"
 
     @staticmethod
     def _move(connection: Any, episode: int, before: str, after: str) -> None:
@@ -310,23 +338,33 @@ class Store:
         self.failed = self.failed or kind is not None
 
 
-def _refuse_foreign(path: Path) -> None:
+def _is_new(path: Path) -> bool:
+    """Whether to begin a store in a directory; refuses a foreign one, and a store without its ledger."""
     names = {entry.name for entry in path.iterdir()}
-    if names and "lock" not in names:
+    ours = {name for name in names if name == "lock" or name.startswith(("episode-", "ledger.sqlite3"))}
+    if "ledger.sqlite3" in ours:
+        return False
+    if ours:
+        ledger.refuse_missing(path / "ledger.sqlite3")
+    if not all(ledger.is_stray(name) for name in names):
         raise StoreError(f"store {str(path)!r} must be an empty directory or one that a policy made")
+    return True
 
 
-def _check_same(known: dict[str, str], settings: Settings) -> None:
-    if int(known["version"]) > ledger.VERSION:
-        raise StoreError(
-            f"the store was written by a newer version (format {known['version']}, this one reads "
-            f"{ledger.VERSION})"
-        )
-    if "handed_over" in known:
-        handed_over = Path(known["handed_over"])
-        if not handed_over.exists():
-            snapshot.seal(handed_over)  # a crash may have come between the two
-        raise StoreError(f"the store was handed over to the file {str(handed_over)!r}: load that")
+def _finish_handing_over(directory: Path, known: dict[str, str]) -> None:
+    """Complete a hand-over that a crash or an interrupt cut off, and say where the policy is."""
+    if "handed_over" not in known:
+        return
+    path = Path(known["handed_over"])
+    # Only the very file that the record names: another policy's may lie under the same name.
+    if not path.exists() and "handed_over_checksum" in known:
+        snapshot.seal(path, known["handed_over_checksum"])
+    for left in directory.glob("episode-*"):
+        left.unlink()
+    raise StoreError(f"the store was handed over to the file {str(path)!r}: load that")
+
+
+def _refuse_other_settings(known: dict[str, str], settings: Settings) -> None:
     before, now = complete(json.loads(known["settings"])), settings.to_dict()
     changed = sorted(name for name in now if before.get(name) != now[name])
     if changed:
@@ -337,7 +375,7 @@ def _check_same(known: dict[str, str], settings: Settings) -> None:
 def _close_in_child() -> None:
     # A child that kept the lock's file open would keep the store locked after its parent is gone.
     for store in list(_LIVE):
-        store.close()
+        store.close_in_child()
 
 
 if hasattr(os, "register_at_fork"):

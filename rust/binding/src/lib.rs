@@ -19,17 +19,17 @@ mod _native {
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use super::noise::door::{door_draw, door_peel, door_words};
-    #[pymodule_export]
     use super::noise::release::{laplace_fill, laplace_release, peel};
+    #[pymodule_export]
+    use super::noise::seeded::{seeded_draw, seeded_peel, seeded_words};
     #[pymodule_export]
     use super::private::gradient::clipped_sums;
     #[pymodule_export]
-    use super::private::niht::{FitSettings, niht_fit, niht_step};
-    #[pymodule_export]
-    use super::private::niht_from_sums::niht_fit_sums;
+    use super::private::niht::{FitSettings, niht_fit, niht_fit_sums};
     #[pymodule_export]
     use super::public::play::Estimate;
+    #[pymodule_export]
+    use super::public::price::price;
     #[pymodule_export]
     use super::public::project::project_l1;
     #[pymodule_export]

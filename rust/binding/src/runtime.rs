@@ -2,23 +2,36 @@
 
 use fliphat_core::runtime::error::Error;
 use fliphat_core::runtime::simd::Level;
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-/// A core error on its way to Python (the orphan rule forbids `From<Error> for PyErr`).
-pub(crate) struct Raised(Error);
+/// An error on its way to Python (the orphan rule forbids `From<Error> for PyErr`).
+pub(crate) enum Raised {
+    /// Of the core.
+    Core(Error),
+    /// Of Python code that the core called.
+    Python(PyErr),
+}
 
 impl From<Error> for Raised {
     fn from(error: Error) -> Self {
-        Raised(error)
+        Raised::Core(error)
+    }
+}
+
+impl From<PyErr> for Raised {
+    fn from(error: PyErr) -> Self {
+        Raised::Python(error)
     }
 }
 
 impl From<Raised> for PyErr {
-    fn from(Raised(error): Raised) -> Self {
-        match error {
-            Error::Invalid(message) => PyValueError::new_err(message),
-            Error::Entropy(_) => PyOSError::new_err(error.to_string()),
+    fn from(raised: Raised) -> Self {
+        match raised {
+            Raised::Python(error) => error,
+            Raised::Core(Error::Invalid(message)) => PyValueError::new_err(message),
+            Raised::Core(error @ Error::Entropy(_)) => PyOSError::new_err(error.to_string()),
+            Raised::Core(error @ Error::Memory) => PyMemoryError::new_err(error.to_string()),
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use fliphat_core::matrix::scalar::Real;
 use fliphat_core::matrix::{Csr, Dense};
-use fliphat_core::noise::entropy::door::SeededNoise;
+use fliphat_core::noise::entropy::predictable::SeededNoise;
 use fliphat_core::noise::laplace_mechanism::LaplaceMechanism;
 use fliphat_core::private::gradient::{Loss, Plan, Rewards, RowMap, clipped_sums};
 use fliphat_core::private::niht::{Settings, Threshold, niht};

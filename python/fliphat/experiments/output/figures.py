@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from fliphat.display.figure_style import GREY, STYLE
+from fliphat.display.figure_style import STYLE, write_title
 from fliphat.experiments.experiment import Experiment
 from fliphat.experiments.run.summary import Summary
 
@@ -41,14 +41,11 @@ def draw_to(experiment: Experiment, summaries: Sequence[Summary], paths: Sequenc
             panel(place, experiment, summaries)
         repeats = min(summary.repeats for summary in summaries)
         title = textwrap.fill(experiment.sentence(summaries), letters)
-        figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold")
-        figure.supxlabel(
+        write_title(
+            figure,
+            title,
             f"{experiment.name}: mean of {repeats} repeats with 95 % intervals; "
             rf"$\delta$ = {experiment.delta}, T = {experiment.cells[0].rounds:,}",
-            fontsize=8,
-            color=GREY,
-            x=0.012,
-            ha="left",
         )
         for path in paths:
             undated = {"Software": None} if path.suffix == ".png" else {"Date": None}

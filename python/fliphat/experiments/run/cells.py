@@ -103,7 +103,7 @@ class Run:
 def run_cell(cell: Cell, seed: int) -> Run:
     """Play one cell with one seed: a pure function, the same on any machine of the same kind.
 
-    Environments of one seed meet the same people with the same luck, whatever the policy.
+    Environments of one seed draw the same contexts and the same reward noise, whatever the policy.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from fliphat.privacy.guarantee import PrivacyWarning
 
 __all__ = ["greedy_iht", "lasso", "linucb", "paper", "private", "random"]
 
-# Environments are made directly; they know nothing of experiments, so their names are given here.
+# Environments are made directly, and may not import experiments: their names are given here.
 for _make in (
     ClassificationBandit,
     SparseClicks,

@@ -15,8 +15,8 @@ _stable_names: dict[Callable[..., Any], str] = {}
 def stable_name(name: str) -> Callable[[_Made], _Made]:
     """Give a function or class the name that results know it by, wherever it is moved.
 
-    Without one, results know it by its module and name: moving it makes its finished runs strangers to
-    ``--resume``.
+    Without one, results know it by its module and name: once it is moved,
+    ``--resume`` does not find its finished runs.
 
     Examples
     --------

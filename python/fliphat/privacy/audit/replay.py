@@ -60,12 +60,12 @@ def recorded_fits() -> Iterator[list[FitCall]]:
         settings: _native.FitSettings,
         present: npt.NDArray[np.uint8] | None = None,
         threads: int | None = None,
-        door: tuple[int, int] | None = None,
+        seeded: tuple[int, int] | None = None,
     ) -> Any:
         # Copies: the caller may use its memory again.
         flags = None if present is None else present.copy()
         calls.append((np.array(rows), y.copy(), start.copy(), settings, flags))
-        return fit(rows, y, start, settings, present, threads, door)
+        return fit(rows, y, start, settings, present, threads, seeded)
 
     _native.niht_fit = recording
     try:

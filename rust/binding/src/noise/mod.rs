@@ -1,4 +1,4 @@
 //! Bindings of the noise.
 
-pub(crate) mod door;
 pub(crate) mod release;
+pub(crate) mod seeded;

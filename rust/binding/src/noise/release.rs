@@ -1,6 +1,6 @@
 //! Noise for Python: the secure Laplace and Peeling.
 //!
-//! `door_seed` is the test door: with it the noise is predictable and nothing is private. `fliphat.kernels`
+//! With `seed` the noise is predictable and nothing is private. `fliphat.kernels`
 //! never passes it.
 
 use fliphat_core::noise::laplace_mechanism::LaplaceMechanism;
@@ -9,7 +9,7 @@ use fliphat_core::runtime::error::{Error, Result};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 
-use crate::noise::door::with_noise;
+use crate::noise::seeded::with_noise;
 use crate::runtime::Raised;
 
 /// The arrays made by the Python side are contiguous; anything else is a caller of this private module.
@@ -19,17 +19,17 @@ pub(crate) fn contiguous<T>(array: std::result::Result<T, numpy::AsSliceError>) 
 
 /// Fills `out` with Laplace noise; returns the distance between possible outputs.
 #[pyfunction]
-#[pyo3(signature = (out, scale, *, door_seed=None))]
+#[pyo3(signature = (out, scale, *, seed=None))]
 pub(crate) fn laplace_fill(
     py: Python<'_>,
     mut out: PyReadwriteArray1<'_, f64>,
     scale: f64,
-    door_seed: Option<u64>,
+    seed: Option<u64>,
 ) -> PyResult<f64> {
     let out = contiguous(out.as_slice_mut()).map_err(Raised::from)?;
     let fill = || -> Result<f64> {
         let mechanism = LaplaceMechanism::new(scale)?;
-        with_noise!(door_seed.map(|seed| (seed, 0)), |noise| mechanism.fill(out, noise));
+        with_noise!(seed.map(|seed| (seed, 0)), |noise| mechanism.fill(out, noise));
         Ok(mechanism.spacing())
     };
     Ok(py.detach(fill).map_err(Raised::from)?)
@@ -37,17 +37,17 @@ pub(crate) fn laplace_fill(
 
 /// Replaces `values` by their releases; returns the distance between possible outputs.
 #[pyfunction]
-#[pyo3(signature = (values, scale, *, door_seed=None))]
+#[pyo3(signature = (values, scale, *, seed=None))]
 pub(crate) fn laplace_release(
     py: Python<'_>,
     mut values: PyReadwriteArray1<'_, f64>,
     scale: f64,
-    door_seed: Option<u64>,
+    seed: Option<u64>,
 ) -> PyResult<f64> {
     let values = contiguous(values.as_slice_mut()).map_err(Raised::from)?;
     let release = || -> Result<f64> {
         let mechanism = LaplaceMechanism::new(scale)?;
-        with_noise!(door_seed.map(|seed| (seed, 0)), |noise| mechanism.release(values, noise)?);
+        with_noise!(seed.map(|seed| (seed, 0)), |noise| mechanism.release(values, noise)?);
         Ok(mechanism.spacing())
     };
     Ok(py.detach(release).map_err(Raised::from)?)
@@ -81,7 +81,7 @@ type IntegerArray<'py> = Bound<'py, PyArray1<i64>>;
 
 /// Picks `s` coordinates of `v` privately; returns them in the order picked, with noisy values.
 #[pyfunction]
-#[pyo3(signature = (v, s, pick_scale, value_scale, mechanism, value_noise, *, door_seed=None))]
+#[pyo3(signature = (v, s, pick_scale, value_scale, mechanism, value_noise, *, seed=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn peel<'py>(
     py: Python<'py>,
@@ -91,20 +91,14 @@ pub(crate) fn peel<'py>(
     value_scale: u64,
     mechanism: &str,
     value_noise: &str,
-    door_seed: Option<u64>,
+    seed: Option<u64>,
 ) -> PyResult<(IntegerArray<'py>, IntegerArray<'py>)> {
     let v = contiguous(v.as_slice()).map_err(Raised::from)?;
     let run = || -> Result<Vec<Pick>> {
         let peeler = peeler(mechanism, pick_scale, value_noise, value_scale)?;
         let mut picked = Vec::new();
         let scratch = &mut PeelScratch::default();
-        with_noise!(door_seed.map(|seed| (seed, 0)), |noise| peeler.peel(
-            v,
-            s,
-            noise,
-            scratch,
-            &mut picked
-        )?);
+        with_noise!(seed.map(|seed| (seed, 0)), |noise| peeler.peel(v, s, noise, scratch, &mut picked)?);
         Ok(picked)
     };
     let picked = py.detach(run).map_err(Raised::from)?;

@@ -2,4 +2,3 @@
 
 pub(crate) mod gradient;
 pub(crate) mod niht;
-pub(crate) mod niht_from_sums;

@@ -1,20 +1,20 @@
 //! Bindings of the private regression.
 //!
-//! `door_seed` and `noiseless` are the test door: with either, nothing is private. `fliphat.kernels.niht` never
-//! passes them.
+//! With `seeded` (a seed and a stream) the noise is predictable, and with `noiseless` there is none: nothing is
+//! private then. `fliphat.kernels.niht` never passes either.
 
 use fliphat_core::private::gradient::{Plan, Rewards, RowBlocks};
-use fliphat_core::private::niht::{Settings, Step, Threshold, niht};
+use fliphat_core::private::niht::{Settings, Threshold, niht, niht_from_sums};
 use fliphat_core::public::theta::Theta;
 use fliphat_core::runtime::error::Result;
+use fliphat_core::runtime::memory::copied;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::matrix::{AnyRows, with_rows};
-use crate::noise::door::with_noise;
 use crate::noise::release::peeler;
+use crate::noise::seeded::with_noise;
 use crate::private::gradient::loss_named;
-use crate::private::niht_from_sums::require_sums_of_rows;
 use crate::runtime::Raised;
 
 /// Public parameters of a private fit, as Python passes them.
@@ -79,18 +79,18 @@ fn fit<R: RowBlocks>(
     start: Theta,
     settings: &Settings,
     threads: Option<usize>,
-    door: Option<(u64, u64)>,
+    seeded: Option<(u64, u64)>,
 ) -> Result<Iterates> {
     let plan = Plan { threads, ..Plan::default() };
     let mut iterates = Iterates::new();
     let keep = |theta: &Theta| iterates.push((theta.support().to_vec(), theta.values().to_vec()));
-    with_noise!(door, |noise| niht(rows, rewards, start, settings, noise, plan, keep))?;
+    with_noise!(seeded, |noise| niht(rows, rewards, start, settings, noise, plan, keep))?;
     Ok(iterates)
 }
 
 /// Fit privately; every iterate is returned, as columns and values.
 #[pyfunction]
-#[pyo3(signature = (rows, y, start, settings, present=None, threads=None, door=None))]
+#[pyo3(signature = (rows, y, start, settings, present=None, threads=None, seeded=None))]
 #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
 pub(crate) fn niht_fit<'py>(
     py: Python<'py>,
@@ -100,13 +100,13 @@ pub(crate) fn niht_fit<'py>(
     settings: &FitSettings,
     present: Option<PyReadonlyArray1<'py, u8>>,
     threads: Option<usize>,
-    door: Option<(u64, u64)>,
+    seeded: Option<(u64, u64)>,
 ) -> PyResult<Vec<SparseVector<'py>>> {
     let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
     let (y, start, settings) = (y.as_slice()?, start.as_slice()?, &settings.settings);
     let iterates = with_rows!(rows, |rows| py.detach(|| {
         let rewards = Rewards::new(y, present)?;
-        fit(&rows, rewards, Theta::from_dense(start)?, settings, threads, door)
+        fit(&rows, rewards, Theta::from_dense(start)?, settings, threads, seeded)
     }))
     .map_err(Raised::from)?;
     let to_arrays = |(columns, values): (Vec<usize>, Vec<f64>)| {
@@ -116,24 +116,34 @@ pub(crate) fn niht_fit<'py>(
     Ok(iterates.into_iter().map(to_arrays).collect())
 }
 
-/// One iteration from sums computed elsewhere: adds the noise, once.
+/// Fit from the sums that `sums_at(columns, values)` returns for each estimate; same bits as `niht_fit` on the
+/// rows themselves. Only the last estimate is returned, so an exception of `sums_at` leaves none behind.
 #[pyfunction]
-#[pyo3(signature = (theta, sums, rows, settings, door=None))]
-pub(crate) fn niht_step<'py>(
+#[pyo3(signature = (sums_at, start, rows, settings, seeded=None))]
+pub(crate) fn niht_fit_sums<'py>(
     py: Python<'py>,
-    theta: PyReadonlyArray1<'py, f64>,
-    sums: PyReadonlyArray1<'py, i64>,
+    sums_at: Py<PyAny>,
+    start: PyReadonlyArray1<'py, f64>,
     rows: usize,
     settings: &FitSettings,
-    door: Option<(u64, u64)>,
+    seeded: Option<(u64, u64)>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let (theta, sums, settings) = (theta.as_slice()?, sums.as_slice()?, &settings.settings);
-    let step = || -> Result<Theta> {
-        require_sums_of_rows(sums, rows)?;
-        let mut step = Step::new(settings, rows, sums.len())?;
-        let theta = fliphat_core::private::niht::inside_ball(Theta::from_dense(theta)?, settings.l1_radius)?;
-        with_noise!(door, |noise| step.take(&theta, sums.to_vec(), noise))
+    let (start, settings) = (start.as_slice()?, &settings.settings);
+    let sums_at = |theta: &Theta| -> std::result::Result<Vec<i64>, Raised> {
+        Python::attach(|py| {
+            let columns = theta.support().iter().map(|column| *column as i64).collect();
+            let columns = PyArray1::<i64>::from_vec(py, columns);
+            let values = PyArray1::from_slice(py, theta.values());
+            let sums = sums_at.bind(py).call1((columns, values))?;
+            let sums: PyReadonlyArray1<'_, i64> = sums.extract()?;
+            Ok(copied(sums.as_slice().map_err(PyErr::from)?)?)
+        })
     };
-    let next = py.detach(step).map_err(Raised::from)?;
-    Ok(PyArray1::from_vec(py, next.to_dense()))
+    let fit = || -> std::result::Result<Vec<f64>, Raised> {
+        let start = Theta::from_dense(start)?;
+        let theta =
+            with_noise!(seeded, |noise| niht_from_sums(sums_at, rows, start, settings, noise, |_| ()))?;
+        Ok(theta.to_dense()?)
+    };
+    Ok(PyArray1::from_vec(py, py.detach(fit)?))
 }

@@ -128,7 +128,7 @@ impl Estimate {
         let keep = keep.as_ref().map(|keep| keep.as_slice()).transpose()?;
         with_dense!(contexts, |rows| {
             let rounds = Rounds::new(&rows, arms, &self.theta, words, keep).map_err(Raised::from)?;
-            Ok(to_sparse(py, &rounds, double))
+            to_sparse(py, &rounds, double)
         })
     }
 
@@ -150,7 +150,7 @@ impl Estimate {
         let keep = keep.as_ref().map(|keep| keep.as_slice()).transpose()?;
         with_csr!(indptr, indices, data, self.theta.dimension(), |rows| {
             let rounds = Rounds::new(&rows, arms, &self.theta, words, keep).map_err(Raised::from)?;
-            Ok(to_sparse(py, &rounds, double))
+            to_sparse(py, &rounds, double)
         })
     }
 }
@@ -192,15 +192,19 @@ fn into_rows<C: Contexts, S: Real + Element>(
     Ok(chosen.map_err(Raised::from)?)
 }
 
-fn to_sparse<'py, C: Contexts>(py: Python<'py>, rounds: &Rounds<'_, C>, double: bool) -> SparseChosen<'py> {
+fn to_sparse<'py, C: Contexts>(
+    py: Python<'py>,
+    rounds: &Rounds<'_, C>,
+    double: bool,
+) -> PyResult<SparseChosen<'py>> {
     fn arrays<'py, C: Contexts, S: Real + Element>(
         py: Python<'py>,
         rounds: &Rounds<'_, C>,
-    ) -> SparseChosen<'py> {
-        let (chosen, rows) = py.detach(|| rounds.play_sparse::<S>());
+    ) -> PyResult<SparseChosen<'py>> {
+        let (chosen, rows) = py.detach(|| rounds.play_sparse::<S>()).map_err(Raised::from)?;
         let values = PyArray1::from_vec(py, rows.values).into_any();
         let (lengths, columns) = (PyArray1::from_vec(py, rows.lengths), PyArray1::from_vec(py, rows.columns));
-        (PyArray1::from_vec(py, chosen), lengths, columns, values)
+        Ok((PyArray1::from_vec(py, chosen), lengths, columns, values))
     }
     if double { arrays::<C, f64>(py, rounds) } else { arrays::<C, f32>(py, rounds) }
 }

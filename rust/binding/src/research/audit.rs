@@ -1,7 +1,7 @@
-//! Bindings of the audit's trial loop. Without `door_seed`, each thread draws from the operating system's entropy.
+//! Bindings of the audit's trial loop. Without `seed`, each thread draws from the operating system's entropy.
 
 use fliphat_core::noise::entropy::SecureRng;
-use fliphat_core::noise::entropy::door::SeededNoise;
+use fliphat_core::noise::entropy::predictable::SeededNoise;
 use fliphat_core::research::audit::{
     Counts, FitCall, NihtTrial, PaperTrial, PeelTrial, PermuteAndFlipTrial, ReplayTrial, Reuse, RowValues,
     Side, Trial, View, count,
@@ -44,11 +44,11 @@ fn run<'py, T: Trial + Send>(
     arguments: &[ViewArgument<'py>],
     runs: u64,
     threads: usize,
-    door_seed: Option<u64>,
+    seed: Option<u64>,
 ) -> PyResult<CountArrays<'py>> {
     let views = views(arguments)?;
     let counted = || -> Result<Counts> {
-        match door_seed {
+        match seed {
             None => count(trial, &views, runs, threads, |_| SecureRng::from_os()),
             Some(seed) => count(trial, &views, runs, threads, |thread| Ok(SeededNoise::new(seed, thread))),
         }
@@ -61,7 +61,7 @@ fn run<'py, T: Trial + Send>(
 /// Count what Peeling shows of two integer vectors.
 #[pyfunction]
 #[pyo3(signature = (
-    inputs, s, pick_scale, value_scale, mechanism, value_noise, views, runs, threads, door_seed=None
+    inputs, s, pick_scale, value_scale, mechanism, value_noise, views, runs, threads, seed=None
 ))]
 #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
 pub(crate) fn audit_peel<'py>(
@@ -75,19 +75,19 @@ pub(crate) fn audit_peel<'py>(
     views: Vec<ViewArgument<'py>>,
     runs: u64,
     threads: usize,
-    door_seed: Option<u64>,
+    seed: Option<u64>,
 ) -> PyResult<CountArrays<'py>> {
     let trial = PeelTrial {
         peeler: peeler(mechanism, pick_scale, value_noise, value_scale).map_err(Raised::from)?,
         inputs: [inputs.0.as_slice()?.to_vec(), inputs.1.as_slice()?.to_vec()],
         count: s,
     };
-    run(py, &trial, &views, runs, threads, door_seed)
+    run(py, &trial, &views, runs, threads, seed)
 }
 
 /// Count what a private fit shows of two data sets, every iterate included.
 #[pyfunction]
-#[pyo3(signature = (sides, settings, reuse_noise, views, runs, threads, door_seed=None))]
+#[pyo3(signature = (sides, settings, reuse_noise, views, runs, threads, seed=None))]
 #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
 pub(crate) fn audit_niht<'py>(
     py: Python<'py>,
@@ -97,7 +97,7 @@ pub(crate) fn audit_niht<'py>(
     views: Vec<ViewArgument<'py>>,
     runs: u64,
     threads: usize,
-    door_seed: Option<u64>,
+    seed: Option<u64>,
 ) -> PyResult<CountArrays<'py>> {
     let trial = NihtTrial {
         settings: &settings.settings,
@@ -105,7 +105,7 @@ pub(crate) fn audit_niht<'py>(
         sides: [side(&sides.0)?, side(&sides.1)?],
         reuse: if reuse_noise { Reuse::EveryIteration } else { Reuse::Never },
     };
-    run(py, &trial, &views, runs, threads, door_seed)
+    run(py, &trial, &views, runs, threads, seed)
 }
 
 /// One call of `niht_fit`: rows, rewards, start, settings and which rewards count.
@@ -132,25 +132,25 @@ fn call<'a>((rows, rewards, start, settings, present): &'a CallArgument<'_>) -> 
 
 /// Count what recorded calls of the private fit show, each made again in every run.
 #[pyfunction]
-#[pyo3(signature = (sides, views, runs, threads, door_seed=None))]
+#[pyo3(signature = (sides, views, runs, threads, seed=None))]
 pub(crate) fn audit_fits<'py>(
     py: Python<'py>,
     sides: (Vec<CallArgument<'py>>, Vec<CallArgument<'py>>),
     views: Vec<ViewArgument<'py>>,
     runs: u64,
     threads: usize,
-    door_seed: Option<u64>,
+    seed: Option<u64>,
 ) -> PyResult<CountArrays<'py>> {
     let first = sides.0.iter().map(call).collect::<PyResult<Vec<_>>>()?;
     let second = sides.1.iter().map(call).collect::<PyResult<Vec<_>>>()?;
     let trial = ReplayTrial { sides: [first, second] };
-    run(py, &trial, &views, runs, threads, door_seed)
+    run(py, &trial, &views, runs, threads, seed)
 }
 
 /// Count what the paper's fit shows of two data sets.
 #[pyfunction]
 #[pyo3(signature = (
-    sides, sparsity, iterations, step_size, l1_radius, reward_clip, noise_scale, views, runs, threads, door_seed=None
+    sides, sparsity, iterations, step_size, l1_radius, reward_clip, noise_scale, views, runs, threads, seed=None
 ))]
 #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
 pub(crate) fn audit_paper<'py>(
@@ -165,19 +165,19 @@ pub(crate) fn audit_paper<'py>(
     views: Vec<ViewArgument<'py>>,
     runs: u64,
     threads: usize,
-    door_seed: Option<u64>,
+    seed: Option<u64>,
 ) -> PyResult<CountArrays<'py>> {
     let trial = PaperTrial {
         settings: PaperSettings { sparsity, iterations, step_size, l1_radius, reward_clip, noise_scale },
         columns: sides.0.0.as_array().ncols(),
         sides: [side(&sides.0)?, side(&sides.1)?],
     };
-    run(py, &trial, &views, runs, threads, door_seed)
+    run(py, &trial, &views, runs, threads, seed)
 }
 
 /// Count what many permute-and-flip picks between two scores show.
 #[pyfunction]
-#[pyo3(signature = (scores, scale, picks, views, runs, threads, door_seed=None))]
+#[pyo3(signature = (scores, scale, picks, views, runs, threads, seed=None))]
 #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
 pub(crate) fn audit_permute_and_flip<'py>(
     py: Python<'py>,
@@ -187,7 +187,7 @@ pub(crate) fn audit_permute_and_flip<'py>(
     views: Vec<ViewArgument<'py>>,
     runs: u64,
     threads: usize,
-    door_seed: Option<u64>,
+    seed: Option<u64>,
 ) -> PyResult<CountArrays<'py>> {
-    run(py, &PermuteAndFlipTrial { scores, scale, picks }, &views, runs, threads, door_seed)
+    run(py, &PermuteAndFlipTrial { scores, scale, picks }, &views, runs, threads, seed)
 }

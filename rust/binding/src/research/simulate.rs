@@ -198,6 +198,11 @@ impl ClickWorld {
 
 /// One uniform word for each of some rounds.
 #[pyfunction]
-pub(crate) fn round_words(py: Python<'_>, seed: u64, first: u64, rounds: usize) -> Bound<'_, PyArray1<u64>> {
-    PyArray1::from_vec(py, simulate::round_words(seed, first, rounds))
+pub(crate) fn round_words(
+    py: Python<'_>,
+    seed: u64,
+    first: u64,
+    rounds: usize,
+) -> PyResult<Bound<'_, PyArray1<u64>>> {
+    Ok(PyArray1::from_vec(py, simulate::round_words(seed, first, rounds).map_err(Raised::from)?))
 }

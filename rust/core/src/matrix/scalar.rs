@@ -1,5 +1,7 @@
 //! The two floating-point types rows are stored in, and the rounding to integers they share.
 
+use crate::runtime::memory::Number;
+
 /// Integers are sums of `q` in `-LIMIT..=LIMIT`: one row's contribution to one coordinate.
 pub const LIMIT: i64 = 1 << 15;
 
@@ -14,7 +16,7 @@ pub const BLOCK_ROWS: usize = (1 << 16) - 1;
 /// differs between processors.
 pub trait Real: Copy + Default + PartialEq + Send + Sync + 'static {
     /// Integer of the same width: lanes match, so that sums need no conversion.
-    type Sum: Copy + Default + Send;
+    type Sum: Number + Default + Send;
     /// Zero.
     const ZERO: Self;
     /// Most rows whose biased sum can be told apart in `Sum`.

@@ -4,8 +4,8 @@
 //!
 //! * [`SecureRng`]: ChaCha20 under a fresh key from the operating system. Made for one kernel call and
 //!   dropped with it, so no state exists that a forked process could inherit and repeat.
-//! * [`door::SeededNoise`]: the test door. Deterministic, for tests and seeded simulations; whatever is drawn
-//!   through it has no privacy at all.
+//! * [`predictable::SeededNoise`]: deterministic, for tests and seeded simulations; whatever is drawn from it
+//!   has no privacy at all.
 //! * [`SimulationRng`]: for environments (contexts, rewards). It is *not* a [`NoiseSource`], so a mechanism
 //!   that was handed one does not compile.
 //!
@@ -30,6 +30,13 @@ pub trait NoiseSource: sealed::Sealed {
 
     /// Fills `words` with what as many calls of [`next_u64`](Self::next_u64) would have returned, but faster.
     fn fill(&mut self, words: &mut [u64]);
+
+    /// Called before the noise of each release, after foreign code may have run: a source for releases takes
+    /// a fresh key, so that no two processes go on with the same one. A predictable source goes on.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] when the operating system has no key to give.
+    fn renew(&mut self) -> Result<()>;
 }
 
 /// Words that [`fill`] moves at once; ChaCha20 makes 32 of them a refill.
@@ -84,14 +91,19 @@ impl NoiseSource for SecureRng {
     fn fill(&mut self, words: &mut [u64]) {
         fill(&mut self.0, words);
     }
+
+    fn renew(&mut self) -> Result<()> {
+        *self = Self::from_os()?;
+        Ok(())
+    }
 }
 
-/// The test door: noise anyone can predict. Not part of the public interface.
+/// Noise that anyone can predict: for tests and seeded simulations. Not part of the public interface.
 #[doc(hidden)]
-pub mod door {
-    use super::{ChaCha20Rng, NoiseSource, Rng, SeedableRng, fill, sealed};
+pub mod predictable {
+    use super::{ChaCha20Rng, NoiseSource, Result, Rng, SeedableRng, fill, sealed};
 
-    /// Keeps the door's streams apart from any other use of the same seed.
+    /// Keeps these streams apart from any other use of the same seed. The bytes are part of every pinned stream.
     const DOMAIN: &[u8; 24] = b"fliphat door: not secret";
 
     /// Deterministic noise for tests and seeded simulations: **no privacy**.
@@ -131,6 +143,40 @@ pub mod door {
             self.words_drawn += words.len() as u64;
             fill(&mut self.rng, words);
         }
+
+        fn renew(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A broken source, which an audit must catch: every release repeats the same noise.
+    pub struct RepeatedNoise {
+        seed: u64,
+        noise: SeededNoise,
+    }
+
+    impl RepeatedNoise {
+        /// Stream 0 of `seed`, from its start for each release.
+        pub fn new(seed: u64) -> Self {
+            RepeatedNoise { seed, noise: SeededNoise::new(seed, 0) }
+        }
+    }
+
+    impl sealed::Sealed for RepeatedNoise {}
+
+    impl NoiseSource for RepeatedNoise {
+        fn next_u64(&mut self) -> u64 {
+            self.noise.next_u64()
+        }
+
+        fn fill(&mut self, words: &mut [u64]) {
+            self.noise.fill(words);
+        }
+
+        fn renew(&mut self) -> Result<()> {
+            self.noise = SeededNoise::new(self.seed, 0);
+            Ok(())
+        }
     }
 
     /// Replays given words, then zeros: reaches corners that no seed would.
@@ -159,6 +205,10 @@ pub mod door {
 
         fn fill(&mut self, words: &mut [u64]) {
             words.fill_with(|| self.next_u64());
+        }
+
+        fn renew(&mut self) -> Result<()> {
+            Ok(())
         }
     }
 }
@@ -189,7 +239,7 @@ impl SimulationRng {
 
 #[cfg(test)]
 mod tests {
-    use super::door::SeededNoise;
+    use super::predictable::{RepeatedNoise, SeededNoise};
     use super::*;
 
     struct NoEntropy;
@@ -261,6 +311,26 @@ mod tests {
     }
 
     #[test]
+    fn renewing_changes_the_secure_key_and_repeats_only_the_broken_source() {
+        let mut secure = SecureRng::from_os().expect("entropy");
+        let draws: std::collections::HashSet<u64> = (0..1000)
+            .map(|_| {
+                secure.renew().expect("entropy");
+                secure.next_u64()
+            })
+            .collect();
+        assert_eq!(draws.len(), 1000);
+        let (mut seeded, mut repeated) = (SeededNoise::new(5, 0), RepeatedNoise::new(5));
+        let first = seeded.next_u64();
+        for _ in 0..3 {
+            repeated.renew().expect("no key needed");
+            assert_eq!(repeated.next_u64(), first);
+        }
+        seeded.renew().expect("no key needed");
+        assert_ne!(seeded.next_u64(), first);
+    }
+
+    #[test]
     fn filling_and_drawing_one_by_one_read_the_same_stream() {
         for length in [0, 1, 31, 32, 33, 100] {
             let (mut filled, mut drawn) = (SeededNoise::new(1, 2), SeededNoise::new(1, 2));
@@ -274,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_the_door_and_of_simulations_are_pinned() {
+    fn seeded_streams_and_those_of_simulations_are_pinned() {
         // Seeded experiments depend on these: a change here is a value-breaking changelog entry.
         let firsts = [SeededNoise::new(1, 0).next_u64(), SeededNoise::new(1, 1).next_u64()];
         assert_eq!(firsts, [16896319652922222577, 15990840047989349805]);

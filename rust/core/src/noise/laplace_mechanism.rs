@@ -118,7 +118,7 @@ fn power_of_two(exponent: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::entropy::door::SeededNoise;
+    use crate::noise::entropy::predictable::SeededNoise;
 
     #[test]
     fn spacing_is_a_power_of_two_and_the_noise_is_never_short() {

@@ -11,9 +11,11 @@
 //! | `theta^m` | [`Theta`], public |
 //!
 //! One iteration: integer sums of clipped gradients ([`crate::private::gradient`]), a subtraction on the lattice
-//! ([`crate::private::lattice`]), peeling ([`crate::private::peel`]), and, from there on public, the projection on the l1 ball.
-//! Private values live in `sums` and `v` only; replacing one row moves each of their entries by at most `2^16`.
+//! ([`crate::private::lattice`]), peeling ([`crate::private::peel`]), and, from there on public, the projection
+//! on the l1 ball. Private values live in `sums` and `v` only; replacing one row moves each of their entries by
+//! at most `2^16`.
 
+use crate::matrix::scalar::LIMIT;
 use crate::noise::entropy::NoiseSource;
 use crate::private::gradient::{Loss, Plan, Rewards, RowBlocks, RowMap, clipped_sums};
 use crate::private::lattice::Lattice;
@@ -21,13 +23,14 @@ use crate::private::peel::{PeelScratch, Peeler, Pick};
 use crate::public::project::project_l1;
 use crate::public::theta::Theta;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::with_room;
 use crate::runtime::simd::Level;
 
 /// How the coordinates that survive an iteration are chosen and released.
 pub enum Threshold {
     /// Privately.
     Private(Peeler),
-    /// The largest, exactly: the test door through which the loop is compared with the textbook's.
+    /// The largest, exactly and without noise: for baselines, and to compare the loop with the textbook's.
     NotPrivate,
 }
 
@@ -62,36 +65,73 @@ pub fn niht<R: RowBlocks>(
     settings: &Settings,
     noise: &mut impl NoiseSource,
     plan: Plan,
-    mut observe: impl FnMut(&Theta),
+    observe: impl FnMut(&Theta),
 ) -> Result<Theta> {
-    let mut step = Step::new(settings, rows.rows(), rows.columns())?;
+    if start.dimension() != rows.columns() {
+        return Err(Error::invalid("start must have one value for each column of X"));
+    }
+    let sums_at = |theta: &Theta| {
+        let map = RowMap::new(theta, settings.clip, settings.reward_clip, settings.loss)?;
+        clipped_sums(rows, rewards, &map, plan)
+    };
+    niht_from_sums(sums_at, rows.rows(), start, settings, noise, observe)
+}
+
+/// As [`niht`], for `rows` rows that the caller holds: `sums_at` returns their integer sums at an estimate,
+/// wherever it finds them. This is the only loop that adds noise.
+///
+/// # Errors
+/// As [`niht`], whatever `sums_at` returns, or if it returns sums that `rows` rows can't have.
+pub fn niht_from_sums<E: From<Error>>(
+    mut sums_at: impl FnMut(&Theta) -> std::result::Result<Vec<i64>, E>,
+    rows: usize,
+    start: Theta,
+    settings: &Settings,
+    noise: &mut impl NoiseSource,
+    mut observe: impl FnMut(&Theta),
+) -> std::result::Result<Theta, E> {
+    let mut step = NoisyStep::new(settings, rows, start.dimension())?;
     if settings.iterations == 0 {
-        return Err(Error::invalid("iterations must be at least 1, got 0"));
+        return Err(Error::invalid("iterations must be at least 1, got 0").into());
     }
     let mut theta = inside_ball(start, settings.l1_radius)?;
     for _ in 0..settings.iterations {
-        let map = RowMap::new(&theta, settings.clip, settings.reward_clip, settings.loss)?;
-        let sums = clipped_sums(rows, rewards, &map, plan)?;
+        let sums = sums_at(&theta)?;
+        require_sums_of_rows(&sums, rows)?;
+        // `sums_at` may have run anything, a fork too: no process goes on with a key that another one has.
+        noise.renew()?;
         theta = step.take(&theta, sums, noise)?;
         observe(&theta);
     }
     Ok(theta)
 }
 
-/// The part of an iteration after the sums: wherever they were computed, noise is added once, here.
-pub struct Step<'a> {
+/// Larger sums than `rows` rows can have would break the lattice's bounds, and with them the sensitivity.
+fn require_sums_of_rows(sums: &[i64], rows: usize) -> Result<()> {
+    let most = rows as u128 * LIMIT as u128;
+    let largest = sums.iter().fold(0, |largest, sum| sum.unsigned_abs().max(largest));
+    if u128::from(largest) > most {
+        return Err(Error::invalid(
+            "sums must be sums of rows: none may pass 2**15 times the number of rows",
+        ));
+    }
+    Ok(())
+}
+
+/// The part of an iteration that follows the sums: subtraction, private threshold, projection.
+struct NoisyStep<'a> {
     settings: &'a Settings,
     lattice: Lattice,
     scratch: PeelScratch,
     picked: Vec<Pick>,
 }
 
-impl<'a> Step<'a> {
+impl<'a> NoisyStep<'a> {
     /// For sums over `rows` rows of `columns` columns.
     ///
     /// # Errors
     /// If the lattice could overflow or `sparsity` is not in `1..=columns`.
-    pub fn new(settings: &'a Settings, rows: usize, columns: usize) -> Result<Self> {
+    fn new(settings: &'a Settings, rows: usize, columns: usize) -> Result<Self> {
         let sparsity = settings.sparsity;
         if sparsity == 0 || sparsity > columns {
             return Err(Error::invalid(format!(
@@ -99,14 +139,14 @@ impl<'a> Step<'a> {
             )));
         }
         let lattice = Lattice::new(rows, settings.step_size, settings.clip, settings.l1_radius)?;
-        Ok(Step { settings, lattice, scratch: PeelScratch::default(), picked: Vec::new() })
+        Ok(NoisyStep { settings, lattice, scratch: PeelScratch::default(), picked: Vec::new() })
     }
 
     /// The next estimate from the current one, which lies in the l1 ball, and the sums at it.
     ///
     /// # Errors
     /// If the sums do not fit theta.
-    pub fn take(&mut self, theta: &Theta, sums: Vec<i64>, noise: &mut impl NoiseSource) -> Result<Theta> {
+    fn take(&mut self, theta: &Theta, sums: Vec<i64>, noise: &mut impl NoiseSource) -> Result<Theta> {
         if sums.len() != theta.dimension() {
             return Err(Error::invalid("sums must have one value for each column"));
         }
@@ -122,7 +162,7 @@ impl<'a> Step<'a> {
             Threshold::Private(peeler) => {
                 peeler.peel(&v, self.settings.sparsity, noise, &mut self.scratch, &mut self.picked)?;
             }
-            Threshold::NotPrivate => largest(&v, self.settings.sparsity, &mut self.picked),
+            Threshold::NotPrivate => largest(&v, self.settings.sparsity, &mut self.picked)?,
         }
         // ... to here. What was picked is public.
         self.picked.sort_unstable_by_key(|pick| pick.index);
@@ -137,15 +177,110 @@ impl<'a> Step<'a> {
 ///
 /// # Errors
 /// If the radius is not finite and above zero.
-pub fn inside_ball(start: Theta, l1_radius: f64) -> Result<Theta> {
+fn inside_ball(start: Theta, l1_radius: f64) -> Result<Theta> {
     let projected = project_l1(start.values(), l1_radius, Level::BASELINE)?;
     let pairs = start.support().iter().copied().zip(projected);
     Theta::from_pairs(pairs.filter(|(_, value)| *value != 0.0), start.dimension())
 }
 
-fn largest(v: &[i64], count: usize, picked: &mut Vec<Pick>) {
-    let mut order: Vec<usize> = (0..v.len()).collect();
-    order.sort_by_key(|j| std::cmp::Reverse(v[*j].unsigned_abs()));
+fn largest(v: &[i64], count: usize, picked: &mut Vec<Pick>) -> Result<()> {
+    let mut order = with_room(v.len())?;
+    order.extend(0..v.len());
+    order.sort_by_key(|j: &usize| std::cmp::Reverse(v[*j].unsigned_abs()));
     picked.clear();
     picked.extend(order[..count].iter().map(|index| Pick { index: *index, value: v[*index] }));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::Dense;
+    use crate::noise::entropy::predictable::SeededNoise;
+    use crate::private::peel::{Mechanism, ValueNoise};
+
+    const ROWS: usize = 60;
+    const COLUMNS: usize = 8;
+
+    fn settings(iterations: usize) -> Settings {
+        let peeler = Peeler::new(Mechanism::Exponential, 90_000, ValueNoise::Gaussian, 90_000);
+        Settings {
+            sparsity: 3,
+            iterations,
+            step_size: 0.5,
+            l1_radius: 2.0,
+            clip: 1.0,
+            reward_clip: 3.0,
+            loss: Loss::Squared,
+            threshold: Threshold::Private(peeler.expect("valid")),
+        }
+    }
+
+    fn data() -> (Vec<f64>, Vec<f64>) {
+        let number = |i: usize| ((i * 7919) % 1013) as f64 / 400.0 - 1.2;
+        ((0..ROWS * COLUMNS).map(number).collect(), (0..ROWS).map(|i| number(i * 31 + 5)).collect())
+    }
+
+    fn zero() -> Theta {
+        Theta::from_pairs([], COLUMNS).expect("valid")
+    }
+
+    #[test]
+    fn sums_of_parts_give_the_same_fit_as_the_rows() {
+        let (x, y) = data();
+        let rows = Dense::new(&x, ROWS, COLUMNS).expect("shape");
+        let settings = settings(4);
+        let (mut whole, mut parts) = (Vec::new(), Vec::new());
+        let rewards = Rewards::new(&y, None).expect("one a row");
+        let keep = |theta: &Theta| whole.push(theta.to_dense());
+        let noise = &mut SeededNoise::new(3, 1);
+        niht(&rows, rewards, zero(), &settings, noise, Plan::default(), keep).expect("valid");
+        let sums_at = |theta: &Theta| -> Result<Vec<i64>> {
+            let map = RowMap::new(theta, settings.clip, settings.reward_clip, settings.loss)?;
+            let mut total = vec![0; COLUMNS];
+            for (x, y) in x.chunks(7 * COLUMNS).zip(y.chunks(7)) {
+                let part = Dense::new(x, y.len(), COLUMNS)?;
+                let sums = clipped_sums(&part, Rewards::new(y, None)?, &map, Plan::default())?;
+                total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+            }
+            Ok(total)
+        };
+        let keep = |theta: &Theta| parts.push(theta.to_dense());
+        niht_from_sums(sums_at, ROWS, zero(), &settings, &mut SeededNoise::new(3, 1), keep).expect("valid");
+        assert_eq!(whole.len(), 4);
+        assert_eq!(whole, parts);
+    }
+
+    #[test]
+    fn sums_that_rows_cannot_have_are_refused_before_any_noise() {
+        let most = LIMIT * ROWS as i64;
+        for (sum, fits) in
+            [(most, true), (-most, true), (most + 1, false), (-most - 1, false), (i64::MIN, false)]
+        {
+            let mut seen = 0;
+            let sums_at = |_: &Theta| -> Result<Vec<i64>> {
+                let mut sums = vec![0; COLUMNS];
+                sums[COLUMNS - 1] = sum;
+                Ok(sums)
+            };
+            let noise = &mut SeededNoise::new(1, 0);
+            let fit = niht_from_sums(sums_at, ROWS, zero(), &settings(1), noise, |_| seen += 1);
+            assert_eq!((fit.is_ok(), seen), (fits, usize::from(fits)), "{sum}");
+            assert_eq!(noise.words_drawn() > 0, fits);
+        }
+    }
+
+    #[test]
+    fn wrong_lengths_no_iterations_and_failing_sums_are_refused() {
+        let fit = |columns: usize, iterations: usize| {
+            let sums_at = |_: &Theta| -> Result<Vec<i64>> { Ok(vec![0; columns]) };
+            niht_from_sums(sums_at, ROWS, zero(), &settings(iterations), &mut SeededNoise::new(1, 0), |_| ())
+        };
+        assert!(fit(COLUMNS, 1).is_ok());
+        assert!(fit(COLUMNS + 1, 1).is_err());
+        assert!(fit(COLUMNS, 0).is_err());
+        let fails = |_: &Theta| -> Result<Vec<i64>> { Err(Error::invalid("lost")) };
+        let failed = niht_from_sums(fails, ROWS, zero(), &settings(1), &mut SeededNoise::new(1, 0), |_| ());
+        assert_eq!(failed.err(), Some(Error::invalid("lost")));
+    }
 }

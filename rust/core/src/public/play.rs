@@ -8,13 +8,13 @@
 //! increasing columns in range, and all scores are finite. An invalid round plays a uniform arm and leaves a
 //! row of zeros.
 
-use std::thread;
-
 use crate::matrix::scalar::Real;
 use crate::matrix::{Csr, Dense, Index};
 use crate::public::score::{Arms, best, nth_of};
 use crate::public::theta::Theta;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::{make_room, with_room, zeros};
+use crate::runtime::parallel::{for_each, threads_for};
 use crate::runtime::simd::{Level, Vectorised};
 
 /// Below this many values one thread is faster: starting a second takes about as long.
@@ -24,10 +24,13 @@ const SERIAL_BELOW: usize = 1 << 18;
 pub trait Contexts: Arms {
     /// Whether row `i` can be stored: canonical, and finite in single precision.
     fn storable(&self, i: usize) -> bool;
-    /// Copy row `i`, rounded to the stored type.
-    fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]);
-    /// Append row `i`'s non-zero values, rounded to the stored type.
-    fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>);
+    /// Copy row `i`, rounded to the stored type. False if what was copied can't be stored: another thread of
+    /// the caller may have written to the row since it was checked.
+    fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]) -> bool;
+    /// Append row `i`'s non-zero values, rounded to the stored type. False as for `copy_dense`.
+    fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>) -> bool;
+    /// Values that row `i` has at most.
+    fn row_size(&self, i: usize) -> usize;
     /// Values read by checking all rows.
     fn size(&self) -> usize;
 }
@@ -44,17 +47,24 @@ impl<T: Real> Contexts for Dense<'_, T> {
     }
 
     #[inline(always)]
-    fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]) {
+    fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]) -> bool {
         for (stored, x) in out.iter_mut().zip(self.row(i)) {
             *stored = S::from_f64(x.to_f64());
         }
+        all_finite(out)
     }
 
-    fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>) {
+    fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>) -> bool {
+        let before = values.len();
         for (column, x) in self.row(i).iter().enumerate().filter(|(_, x)| **x != T::ZERO) {
             columns.push(column as i32);
             values.push(S::from_f64(x.to_f64()));
         }
+        all_finite(&values[before..])
+    }
+
+    fn row_size(&self, _i: usize) -> usize {
+        self.columns()
     }
 
     fn size(&self) -> usize {
@@ -69,18 +79,33 @@ impl<T: Real, I: Index> Contexts for Csr<'_, T, I> {
     }
 
     #[inline(always)]
-    fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]) {
+    fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]) -> bool {
         out.fill(S::ZERO);
         let (columns, values) = self.row(i);
+        let mut in_range = true;
         for (column, x) in columns.iter().zip(values) {
-            out[column.position()] = S::from_f64(x.to_f64());
+            match out.get_mut(column.position()) {
+                Some(stored) => *stored = S::from_f64(x.to_f64()),
+                None => in_range = false,
+            }
         }
+        in_range && all_finite(out)
     }
 
-    fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>) {
+    fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>) -> bool {
         let (columns_of, row) = self.row(i);
+        let before = values.len();
         columns.extend(columns_of.iter().map(|column| column.position() as i32));
         values.extend(row.iter().map(|x| S::from_f64(x.to_f64())));
+        let copied = &columns[before..];
+        let increasing = copied.iter().zip(copied.get(1..).unwrap_or_default()).all(|(a, b)| a < b);
+        let in_range = copied.first().is_none_or(|first| *first >= 0)
+            && copied.last().is_none_or(|last| (*last as usize) < self.columns());
+        increasing && in_range && all_finite(&values[before..])
+    }
+
+    fn row_size(&self, i: usize) -> usize {
+        self.row(i).1.len()
     }
 
     fn size(&self) -> usize {
@@ -144,59 +169,43 @@ impl<'a, C: Contexts> Rounds<'a, C> {
         if self.words.len().checked_mul(columns) != Some(out.len()) {
             return Err(Error::invalid("out must have one row for each round"));
         }
-        let mut chosen = vec![0; self.words.len()];
-        let threads = match self.contexts.size() {
-            0..SERIAL_BELOW => 1,
-            _ => thread::available_parallelism().map_or(1, |cores| cores.get()),
-        };
+        let mut chosen = zeros(self.words.len())?;
         let level = Level::best();
-        if threads == 1 {
-            level.run(DensePart { rounds: self, first: 0, chosen: &mut chosen, out });
-            return Ok(chosen);
-        }
+        let threads = threads_for(None, self.contexts.size(), SERIAL_BELOW);
         let share = chosen.len().div_ceil(threads).max(1);
-        thread::scope(|scope| {
-            let parts = chosen.chunks_mut(share).zip(out.chunks_mut((share * columns).max(1)));
-            let mut jobs = parts.enumerate().map(|(p, (chosen, out))| DensePart {
-                rounds: self,
-                first: p * share,
-                chosen,
-                out,
-            });
-            let own = jobs.next();
-            let others: Vec<_> = jobs.map(|job| scope.spawn(move || level.run(job))).collect();
-            if let Some(job) = own {
-                level.run(job);
-            }
-            others
-                .into_iter()
-                .try_for_each(|other| other.join().map_err(|_| Error::invalid("a worker thread stopped")))
+        let parts = chosen.chunks_mut(share).zip(out.chunks_mut((share * columns).max(1))).enumerate();
+        for_each(threads, parts, |(p, (chosen, out))| {
+            level.run(DensePart { rounds: self, first: p * share, chosen, out })
         })?;
         Ok(chosen)
     }
 
     /// As [`Rounds::play_dense`], for rows that are stored sparse.
-    pub fn play_sparse<S: Real>(&self) -> (Vec<i64>, SparseRows<S>) {
-        let mut rows = SparseRows {
-            lengths: Vec::with_capacity(self.words.len()),
-            columns: Vec::new(),
-            values: Vec::new(),
-        };
-        let mut scores = vec![0.0; self.arms];
-        let chosen = (0..self.words.len()).map(|round| {
-            let chosen = self.play(round, &mut scores);
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn play_sparse<S: Real>(&self) -> Result<(Vec<i64>, SparseRows<S>)> {
+        let mut rows =
+            SparseRows { lengths: with_room(self.words.len())?, columns: Vec::new(), values: Vec::new() };
+        let mut scores = zeros(self.arms)?;
+        let mut played = with_room(self.words.len())?;
+        for round in 0..self.words.len() {
+            let mut chosen = self.play(round, &mut scores);
             let before = rows.values.len();
             if self.keeps(round) && chosen >= 0 {
-                self.contexts.append(
-                    round * self.arms + chosen as usize,
-                    &mut rows.columns,
-                    &mut rows.values,
-                );
+                let row = round * self.arms + chosen as usize;
+                make_room(&mut rows.columns, self.contexts.row_size(row))?;
+                make_room(&mut rows.values, self.contexts.row_size(row))?;
+                if !self.contexts.append(row, &mut rows.columns, &mut rows.values) {
+                    rows.columns.truncate(before);
+                    rows.values.truncate(before);
+                    chosen = self.invalid(round);
+                }
             }
             rows.lengths.push((rows.values.len() - before) as u32);
-            chosen
-        });
-        (chosen.collect(), rows)
+            played.push(chosen);
+        }
+        Ok((played, rows))
     }
 
     #[inline(always)]
@@ -215,8 +224,14 @@ impl<'a, C: Contexts> Rounds<'a, C> {
         {
             best(scores, word) as i64
         } else {
-            -1 - nth_of(word, self.arms) as i64
+            self.invalid(round)
         }
+    }
+
+    /// A uniform arm, marked as that of an invalid round.
+    #[inline(always)]
+    fn invalid(&self, round: usize) -> i64 {
+        -1 - nth_of(self.words[round], self.arms) as i64
     }
 }
 
@@ -228,21 +243,24 @@ struct DensePart<'a, 'b, C, S> {
 }
 
 impl<C: Contexts, S: Real> Vectorised for DensePart<'_, '_, C, S> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> Result<()> {
         let rounds = self.rounds;
-        let mut scores = vec![0.0; rounds.arms];
+        let mut scores = zeros(rounds.arms)?;
         let rows = self.out.chunks_exact_mut(rounds.contexts.columns().max(1));
         for ((round, chosen), row) in (self.first..).zip(self.chosen).zip(rows) {
             *chosen = rounds.play(round, &mut scores);
             if *chosen >= 0 && rounds.keeps(round) {
-                rounds.contexts.copy_dense(round * rounds.arms + *chosen as usize, row);
-            } else {
-                row.fill(S::ZERO);
+                if rounds.contexts.copy_dense(round * rounds.arms + *chosen as usize, row) {
+                    continue;
+                }
+                *chosen = rounds.invalid(round);
             }
+            row.fill(S::ZERO);
         }
+        Ok(())
     }
 }
 
@@ -267,7 +285,7 @@ mod tests {
         let mut out = [9.0f32; 6];
         assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, 0]);
         assert_eq!(out, [0.0, 3.0, 6.0, 7.0, 1.0, 0.0]);
-        let (chosen, rows) = rounds.play_sparse::<f64>();
+        let (chosen, rows) = rounds.play_sparse::<f64>().expect("memory");
         assert_eq!(chosen, [1, 0]);
         assert_eq!(
             (rows.lengths, rows.columns, rows.values),
@@ -286,7 +304,7 @@ mod tests {
                 let mut out = [9.0f32; 6];
                 assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, -1 - arm]);
                 assert_eq!(out, [0.0, 3.0, 6.0, 0.0, 0.0, 0.0]);
-                assert_eq!(rounds.play_sparse::<f32>().1.lengths, [2, 0]);
+                assert_eq!(rounds.play_sparse::<f32>().expect("memory").1.lengths, [2, 0]);
             }
         }
     }
@@ -297,8 +315,78 @@ mod tests {
         for columns in [[0i32, 0], [1, 0], [0, 3], [-1, 1]] {
             let contexts = Csr::new(&[0, 2], &columns, &[1.0f32, 2.0], 3).expect("offsets");
             let rounds = Rounds::new(&contexts, 1, &theta, &[7], None).expect("shape");
-            assert_eq!(rounds.play_sparse::<f32>().0, [-1]);
+            assert_eq!(rounds.play_sparse::<f32>().expect("memory").0, [-1]);
             assert_eq!(rounds.play_dense(&mut [1.0f32; 3]).expect("shape"), [-1]);
+        }
+    }
+
+    /// Contexts that another thread writes to between the check and the copy.
+    struct Racing<'a, C> {
+        checked: &'a C,
+        copied: &'a C,
+    }
+
+    impl<C: Contexts> Arms for Racing<'_, C> {
+        fn rows(&self) -> usize {
+            self.checked.rows()
+        }
+        fn columns(&self) -> usize {
+            self.checked.columns()
+        }
+        fn values_read(&self, theta: &Theta) -> usize {
+            self.checked.values_read(theta)
+        }
+        fn score(&self, first: usize, theta: &Theta, scores: &mut [f64]) -> Result<()> {
+            self.checked.score(first, theta, scores)
+        }
+    }
+
+    impl<C: Contexts> Contexts for Racing<'_, C> {
+        fn storable(&self, i: usize) -> bool {
+            self.checked.storable(i)
+        }
+        fn copy_dense<S: Real>(&self, i: usize, out: &mut [S]) -> bool {
+            self.copied.copy_dense(i, out)
+        }
+        fn append<S: Real>(&self, i: usize, columns: &mut Vec<i32>, values: &mut Vec<S>) -> bool {
+            self.copied.append(i, columns, values)
+        }
+        fn row_size(&self, i: usize) -> usize {
+            self.copied.row_size(i)
+        }
+
+        fn size(&self) -> usize {
+            self.checked.size()
+        }
+    }
+
+    fn assert_second_round_invalid<C: Contexts>(checked: &C, copied: &C) {
+        let theta = theta();
+        let contexts = Racing { checked, copied };
+        let rounds = Rounds::new(&contexts, 1, &theta, &[0, 0], None).expect("shape");
+        let mut out = [9.0f32; 6];
+        assert_eq!(rounds.play_dense(&mut out).expect("shape"), [0, -1]);
+        assert_eq!(out[3..], [0.0; 3]);
+        let (chosen, rows) = rounds.play_sparse::<f64>().expect("memory");
+        assert_eq!(chosen, [0, -1]);
+        assert_eq!((rows.lengths, rows.columns, rows.values), (vec![1, 0], vec![1], vec![2.0]));
+    }
+
+    #[test]
+    fn a_row_written_to_after_its_check_is_invalid_as_it_was_copied() {
+        let good = [0.0, 2.0, 0.0, 1.0, 0.0, 0.0];
+        for bad in [f64::NAN, f64::INFINITY, 1e39] {
+            let mut written = good;
+            written[5] = bad;
+            let (checked, copied) =
+                (Dense::new(&good, 2, 3).expect("shape"), Dense::new(&written, 2, 3).expect("shape"));
+            assert_second_round_invalid(&checked, &copied);
+        }
+        let checked = Csr::new(&[0, 1, 2], &[1, 0], &[2.0f32, 1.0], 3).expect("offsets");
+        for (column, value) in [(0, f32::NAN), (3, 1.0), (-1, 1.0)] {
+            let (columns, values) = ([1, column], [2.0, value]);
+            let copied = Csr::new(&[0, 1, 2], &columns, &values, 3).expect("offsets");
+            assert_second_round_invalid(&checked, &copied);
         }
     }
 
@@ -310,7 +398,7 @@ mod tests {
         let mut out = [9.0f64; 6];
         assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, 0]);
         assert_eq!(out, [0.0, 0.0, 0.0, 7.0, 1.0, 0.0]);
-        assert_eq!(rounds.play_sparse::<f32>().1.lengths, [0, 2]);
+        assert_eq!(rounds.play_sparse::<f32>().expect("memory").1.lengths, [0, 2]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! ball", Mathematical Programming 158 (2016).
 
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::{copied, make_room, zeros};
 use crate::runtime::simd::{Level, Vectorised};
 
 /// Sums run over fixed lanes, so that every instruction set adds in the same order.
@@ -31,13 +32,13 @@ pub fn project_l1(v: &[f64], radius: f64, level: Level) -> Result<Vec<f64>> {
         return Err(Error::invalid("v must be finite"));
     }
     if size.norm <= radius {
-        return Ok(v.to_vec());
+        return copied(v);
     }
     // The largest coordinate alone reaches the radius above `largest - radius`: whatever is below that ends
     // at zero, and only the excess over it counts. Written as a distance from the largest, the excess is at
     // most the radius, so that huge inputs neither overflow nor cancel.
     let (top, base) = if size.largest > radius { (size.largest, radius) } else { (0.0, 0.0) };
-    let mut above = level.run(Candidates { v, top, base, radius });
+    let mut above = level.run(Candidates { v, top, base, radius })?;
     let mut threshold = michelot(&mut above, radius);
     // Rounding may leave the sum a few units above the radius: raise the threshold until it is not.
     let mut nudge = f64::EPSILON * radius;
@@ -45,7 +46,7 @@ pub fn project_l1(v: &[f64], radius: f64, level: Level) -> Result<Vec<f64>> {
         threshold += nudge;
         nudge *= 2.0;
     }
-    let mut projected = vec![0.0; v.len()];
+    let mut projected = zeros(v.len())?;
     for (j, excess) in above {
         projected[j] = (excess - threshold).max(0.0).copysign(v[j]);
     }
@@ -119,10 +120,10 @@ struct Candidates<'a> {
 }
 
 impl Vectorised for Candidates<'_> {
-    type Output = Vec<(usize, f64)>;
+    type Output = Result<Vec<(usize, f64)>>;
 
     #[inline(always)]
-    fn run(self) -> Vec<(usize, f64)> {
+    fn run(self) -> Result<Vec<(usize, f64)>> {
         let Candidates { v, top, base, radius } = self;
         let excess_of = |value: f64| base - (top - value.abs());
         let mut above = Vec::new();
@@ -132,6 +133,7 @@ impl Vectorised for Candidates<'_> {
             if !chunk.iter().fold(false, |any, value| any | (excess_of(*value) > bound)) {
                 continue;
             }
+            make_room(&mut above, CHUNK)?;
             for (k, value) in chunk.iter().enumerate() {
                 let excess = excess_of(*value);
                 if excess > bound {
@@ -141,7 +143,7 @@ impl Vectorised for Candidates<'_> {
             }
             bound = ((sum - radius) / above.len() as f64).max(bound);
         }
-        above
+        Ok(above)
     }
 }
 

@@ -2,13 +2,12 @@
 //!
 //! This is after the noise: scores are functions of a public estimate and one person's own contexts.
 
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
 use crate::matrix::scalar::Real;
 use crate::matrix::{Csr, Dense, Index};
 use crate::public::theta::Theta;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::{with_room, zeros};
+use crate::runtime::parallel::{for_each, threads_for};
 use crate::runtime::simd::prefetch;
 
 /// Rows scored together: eight sums that do not wait for each other.
@@ -109,7 +108,7 @@ impl<T: Real, I: Index> Arms for Csr<'_, T, I> {
 /// If theta does not fit, a sparse row is not canonical, or a score is not finite.
 pub fn scores<A: Arms>(contexts: &A, theta: &Theta) -> Result<Vec<f64>> {
     check_dimension(contexts, theta)?;
-    let mut scores = vec![0.0; contexts.rows()];
+    let mut scores = zeros(contexts.rows())?;
     in_shares(contexts, theta, &mut scores, |first, share| finite_scores(contexts, first, theta, share))?;
     Ok(scores)
 }
@@ -125,12 +124,14 @@ pub fn select_arms<A: Arms>(contexts: &A, arms: usize, theta: &Theta, words: &[u
     }
     check_dimension(contexts, theta)?;
     if theta.support().is_empty() {
-        return Ok(words.iter().map(|word| nth_of(*word, arms) as i64).collect());
+        let mut chosen = with_room(words.len())?;
+        chosen.extend(words.iter().map(|word| nth_of(*word, arms) as i64));
+        return Ok(chosen);
     }
-    let mut chosen = vec![0; words.len()];
+    let mut chosen = zeros(words.len())?;
     in_shares(contexts, theta, &mut chosen, |first, share| {
         // A few rounds at a time: their scores never leave the nearest cache.
-        let mut scores = vec![0.0; ROUNDS_TOGETHER.min(share.len()) * arms];
+        let mut scores = zeros(ROUNDS_TOGETHER.min(share.len()) * arms)?;
         for (b, block) in share.chunks_mut(ROUNDS_TOGETHER).enumerate() {
             let from = first + b * ROUNDS_TOGETHER;
             let scores = &mut scores[..block.len() * arms];
@@ -152,31 +153,13 @@ fn in_shares<A: Arms, T: Send>(
     out: &mut [T],
     work: impl Fn(usize, &mut [T]) -> Result<()> + Sync,
 ) -> Result<()> {
-    let threads = match contexts.values_read(theta) {
-        0..SERIAL_BELOW => 1,
-        _ => thread::available_parallelism().map_or(1, |cores| cores.get()),
-    };
+    let threads = threads_for(None, contexts.values_read(theta), SERIAL_BELOW);
     if threads == 1 {
         return work(0, out);
     }
     // Many shares: a thread takes a while to start, and meanwhile the others go on.
     let size = out.len().div_ceil(SHARES).max(1);
-    let shares = Mutex::new(out.chunks_mut(size).enumerate());
-    let fetch = || -> Result<()> {
-        loop {
-            let next = shares.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((s, share)) = next else { return Ok(()) };
-            work(s * size, share)?;
-        }
-    };
-    thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(fetch)).collect();
-        let mut done = fetch();
-        for other in others {
-            done = done.and(other.join().unwrap_or_else(|_| Err(Error::invalid("a worker thread stopped"))));
-        }
-        done
-    })
+    for_each(threads, out.chunks_mut(size).enumerate(), |(s, share)| work(s * size, share))
 }
 
 fn check_dimension<A: Arms>(contexts: &A, theta: &Theta) -> Result<()> {

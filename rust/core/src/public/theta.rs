@@ -3,6 +3,7 @@
 use crate::matrix::Index;
 use crate::matrix::scalar::Real;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::{make_room, zeros};
 
 /// A public estimate: its non-zero values in ascending column order, and a bit for each column.
 #[derive(Debug, Clone)]
@@ -24,6 +25,7 @@ impl Theta {
         for (c, chunk) in dense.chunks(64).enumerate() {
             // An estimate is mostly zeros: pass over them without a branch for each.
             if chunk.iter().fold(false, |any, value| any | (*value != 0.0)) {
+                make_room(&mut pairs, chunk.len())?;
                 let columns = (c * 64..).zip(chunk);
                 pairs.extend(
                     columns.filter(|(_, value)| **value != 0.0).map(|(column, value)| (column, *value)),
@@ -47,7 +49,7 @@ impl Theta {
         {
             return Err(Error::invalid("theta's columns must increase and stay below its dimension"));
         }
-        let mut members = vec![0; dimension.div_ceil(64)];
+        let mut members: Vec<u64> = zeros(dimension.div_ceil(64))?;
         for column in &support {
             members[column / 64] |= 1 << (column % 64);
         }
@@ -55,12 +57,15 @@ impl Theta {
     }
 
     /// As a dense vector.
-    pub fn to_dense(&self) -> Vec<f64> {
-        let mut dense = vec![0.0; self.dimension];
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn to_dense(&self) -> Result<Vec<f64>> {
+        let mut dense = zeros(self.dimension)?;
         for (column, value) in self.support.iter().zip(&self.values) {
             dense[*column] = *value;
         }
-        dense
+        Ok(dense)
     }
 
     /// Columns of X it applies to.

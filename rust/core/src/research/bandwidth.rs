@@ -1,17 +1,13 @@
 //! How fast this machine reads memory: the bar that a one-pass kernel is measured against.
 
-use std::thread;
-
+use crate::runtime::parallel::on_threads;
 use crate::runtime::simd::{Level, Vectorised};
 
 /// Read every word once, on `threads` threads, and fold them so that no read can be skipped.
 pub fn read_all(words: &[u64], threads: usize, level: Level) -> u64 {
     let share = words.len().div_ceil(threads.max(1)).max(1);
-    thread::scope(|scope| {
-        let readers: Vec<_> =
-            words.chunks(share).map(|part| scope.spawn(move || level.run(Fold(part)))).collect();
-        readers.into_iter().fold(0, |all, reader| all ^ reader.join().unwrap_or(0))
-    })
+    let read = |number| Ok(words.chunks(share).nth(number).map_or(0, |part| level.run(Fold(part))));
+    on_threads(threads, read).map_or(0, |folded| folded.iter().fold(0, |all, part| all ^ part))
 }
 
 struct Fold<'a>(&'a [u64]);

@@ -1,7 +1,7 @@
 //! N-IHT as the paper's figures ran it: plain float gradients and its printed noise scale.
 //!
 //! **Nothing here is private.** Contexts are not clipped, gradients are added in floats and the printed scale
-//! is too small for the loss it states. It exists to reproduce published figures; [`crate::niht`] is what
+//! is too small for the loss it states. It exists to reproduce published figures; [`crate::private::niht`] is what
 //! people's data go through.
 
 use crate::matrix::scalar::Real;
@@ -12,6 +12,7 @@ use crate::private::peel::{Mechanism, PeelScratch, Peeler, ValueNoise};
 use crate::public::project::project_l1;
 use crate::public::theta::Theta;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::{with_room, zeros};
 use crate::runtime::simd::{Level, Vectorised};
 
 /// Steps of the noise's lattice in one noise scale: far finer than any figure shows.
@@ -115,7 +116,7 @@ pub fn paper_niht<R: FloatRows>(
     let (mut scratch, mut picked) = (PeelScratch::default(), Vec::new());
     let mut theta = start;
     for _ in 0..settings.iterations {
-        let mut gradient = vec![0.0; d];
+        let mut gradient = zeros(d)?;
         for i in 0..n {
             let Some(reward) = rewards.get(i) else { continue };
             let residual = rows.dot(i, &theta)? - reward.clamp(-settings.reward_clip, settings.reward_clip);
@@ -132,7 +133,8 @@ pub fn paper_niht<R: FloatRows>(
             return Err(Error::invalid("X and y must be finite"));
         }
         // The cast saturates; peeling refuses what does not fit.
-        let points: Vec<i64> = v.iter().map(|value| (value / unit).round_ties_even() as i64).collect();
+        let mut points = with_room(d)?;
+        points.extend(v.iter().map(|value: &f64| (value / unit).round_ties_even() as i64));
         peeler.peel(&points, settings.sparsity, noise, &mut scratch, &mut picked)?;
         picked.sort_unstable_by_key(|pick| pick.index);
         let values: Vec<f64> = picked.iter().map(|pick| pick.value as f64 * unit).collect();

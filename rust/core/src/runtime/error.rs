@@ -11,6 +11,9 @@ pub enum Error {
     /// The operating system gave no entropy; no noise was drawn and nothing was released.
     #[error("the operating system's entropy source failed: {0}")]
     Entropy(String),
+    /// There is not enough memory for the result or the work; nothing was released.
+    #[error("there is not enough memory for arrays of this size")]
+    Memory,
 }
 
 impl Error {

@@ -86,7 +86,7 @@ impl BernoulliExp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::entropy::door::{ScriptedNoise, SeededNoise};
+    use crate::noise::entropy::predictable::{ScriptedNoise, SeededNoise};
 
     const RATIOS: [(u64, u64); 10] = [
         (0, 1),

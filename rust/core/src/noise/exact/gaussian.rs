@@ -70,7 +70,7 @@ impl DiscreteGaussian {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::entropy::door::SeededNoise;
+    use crate::noise::entropy::predictable::SeededNoise;
 
     #[test]
     fn floats_and_integers_give_the_same_samples_from_the_same_bits() {

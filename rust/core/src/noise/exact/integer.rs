@@ -22,7 +22,7 @@ pub(crate) fn below(end: u64, noise: &mut impl NoiseSource) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::entropy::door::{ScriptedNoise, SeededNoise};
+    use crate::noise::entropy::predictable::{ScriptedNoise, SeededNoise};
 
     #[test]
     fn every_integer_is_equally_likely() {

@@ -174,7 +174,7 @@ impl Vectorised for QuickBlock<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::entropy::door::{ScriptedNoise, SeededNoise};
+    use crate::noise::entropy::predictable::{ScriptedNoise, SeededNoise};
     use crate::noise::exact::textbook;
 
     const SCALES: [u64; 12] =

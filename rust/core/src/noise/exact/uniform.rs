@@ -78,7 +78,7 @@ impl LazyUniform {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::entropy::door::ScriptedNoise;
+    use crate::noise::entropy::predictable::ScriptedNoise;
 
     /// floor(2^63 e^-1) and the following word of its expansion.
     const INVERSE_E: (u64, u64) = (0x2f16_ac6c_59de_6f8d, 0x5d6f_63c1_482a_7c86);

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use super::{Rewards, RowMap};
-use crate::runtime::error::{Error, Result};
+use crate::runtime::error::Result;
+use crate::runtime::parallel::{on_threads, threads_for};
 use crate::runtime::simd::Level;
 
 /// Values a block should hold: 1 MB of f32, so that handing out a block costs nothing and no thread ends
@@ -32,17 +32,6 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
-    fn threads_for(&self, stored: usize, blocks: usize) -> usize {
-        let wanted = match self.threads {
-            Some(threads) => threads,
-            None if stored < SERIAL_BELOW => 1,
-            None => thread::available_parallelism().map_or(1, |cores| cores.get()),
-        };
-        wanted.clamp(1, blocks.max(1))
-    }
-}
-
 /// A matrix that can add a range of its rows to integer sums.
 pub trait RowBlocks: Sync {
     /// One thread's sums.
@@ -55,7 +44,10 @@ pub trait RowBlocks: Sync {
     /// Values stored in all rows.
     fn stored(&self) -> usize;
     /// Sums that are all zero.
-    fn zero_sums(&self) -> Self::Sums;
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    fn zero_sums(&self) -> Result<Self::Sums>;
     /// Add the rows in `range`.
     fn add(
         &self,
@@ -66,7 +58,10 @@ pub trait RowBlocks: Sync {
         sums: &mut Self::Sums,
     ) -> Result<()>;
     /// The finished sums.
-    fn totals(&self, sums: Self::Sums) -> Vec<i64>;
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    fn totals(&self, sums: Self::Sums) -> Result<Vec<i64>>;
 }
 
 pub(super) fn sum<R: RowBlocks>(
@@ -79,12 +74,12 @@ pub(super) fn sum<R: RowBlocks>(
     let block_rows = plan.block_rows.unwrap_or((BLOCK_VALUES / row_values).max(1)).max(1);
     let blocks = rows.rows().div_ceil(block_rows);
     let next = AtomicUsize::new(0);
-    let work = || -> Result<Vec<i64>> {
-        let mut sums = rows.zero_sums();
+    let work = |_| -> Result<Vec<i64>> {
+        let mut sums = rows.zero_sums()?;
         loop {
             let block = next.fetch_add(1, Ordering::Relaxed);
             if block >= blocks {
-                return Ok(rows.totals(sums));
+                return rows.totals(sums);
             }
             let range = block * block_rows..((block + 1) * block_rows).min(rows.rows());
             let added = rows.add(range, rewards, map, plan.level, &mut sums);
@@ -95,25 +90,13 @@ pub(super) fn sum<R: RowBlocks>(
             }
         }
     };
-    // Threads live for one call only. A pool would leave a forked child waiting for threads it does not have.
-    let threads = plan.threads_for(rows.stored(), blocks);
-    if threads == 1 {
-        return work();
-    }
-    thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
-        let mut total = work();
-        for other in others {
-            let part =
-                other.join().unwrap_or_else(|_| Err(Error::invalid("a worker thread stopped unexpectedly")));
-            total = total.and_then(|mut total| {
-                for (a, b) in total.iter_mut().zip(part?) {
-                    *a += b;
-                }
-                Ok(total)
-            });
+    let threads = threads_for(plan.threads, rows.stored(), SERIAL_BELOW).min(blocks.max(1));
+    let mut parts = on_threads(threads, work)?.into_iter();
+    let mut total = parts.next().unwrap_or_default();
+    for part in parts {
+        for (a, b) in total.iter_mut().zip(part) {
+            *a += b;
         }
-        total
-    })
+    }
+    Ok(total)
 }

@@ -6,6 +6,7 @@ use super::{Rewards, RowBlocks, RowMap};
 use crate::matrix::scalar::{BLOCK_ROWS, Real};
 use crate::matrix::{Csr, Index};
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::{with_room, zeros};
 use crate::runtime::simd::{Level, Vectorised};
 
 /// One thread's sums: `i32` for the rows since the last flush (half the cache of `i64`), wide for all before;
@@ -18,13 +19,16 @@ pub struct SparseSums {
 }
 
 impl SparseSums {
-    fn flush(&mut self) {
-        self.wide.resize(self.narrow.len(), 0);
+    fn flush(&mut self) -> Result<()> {
+        if self.wide.is_empty() {
+            self.wide = zeros(self.narrow.len())?;
+        }
         for (wide, narrow) in self.wide.iter_mut().zip(&mut self.narrow) {
             *wide += i64::from(*narrow);
             *narrow = 0;
         }
         self.narrow_rows = 0;
+        Ok(())
     }
 }
 
@@ -43,8 +47,8 @@ impl<T: Real, I: Index> RowBlocks for Csr<'_, T, I> {
         Csr::stored(self)
     }
 
-    fn zero_sums(&self) -> SparseSums {
-        SparseSums { narrow: vec![0; Csr::columns(self)], narrow_rows: 0, wide: Vec::new() }
+    fn zero_sums(&self) -> Result<SparseSums> {
+        Ok(SparseSums { narrow: zeros(Csr::columns(self))?, narrow_rows: 0, wide: Vec::new() })
     }
 
     fn add(
@@ -58,14 +62,16 @@ impl<T: Real, I: Index> RowBlocks for Csr<'_, T, I> {
         level.run(AddBlock { rows: *self, range, rewards, map, sums })
     }
 
-    fn totals(&self, mut sums: SparseSums) -> Vec<i64> {
+    fn totals(&self, mut sums: SparseSums) -> Result<Vec<i64>> {
         if sums.wide.is_empty() {
-            return sums.narrow.into_iter().map(i64::from).collect();
+            let mut totals = with_room(sums.narrow.len())?;
+            totals.extend(sums.narrow.into_iter().map(i64::from));
+            return Ok(totals);
         }
         for (wide, narrow) in sums.wide.iter_mut().zip(sums.narrow) {
             *wide += i64::from(narrow);
         }
-        sums.wide
+        Ok(sums.wide)
     }
 }
 
@@ -91,7 +97,7 @@ impl<T: Real, I: Index> Vectorised for AddBlock<'_, '_, T, I> {
             }
             let factor: T = map.factor(map.theta().dot_sparse(columns, values), reward)?;
             if sums.narrow_rows == BLOCK_ROWS {
-                sums.flush();
+                sums.flush()?;
             }
             sums.narrow_rows += 1;
             for (column, x) in columns.iter().zip(values) {

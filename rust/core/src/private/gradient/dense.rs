@@ -6,6 +6,7 @@ use super::{Rewards, RowBlocks, RowMap};
 use crate::matrix::Dense;
 use crate::matrix::scalar::Real;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::zeros;
 use crate::runtime::simd::{Level, Vectorised};
 
 /// Rows added together. Eight streams are as many as hardware prefetchers follow well.
@@ -45,13 +46,13 @@ impl<T: Real> RowBlocks for Dense<'_, T> {
         Dense::rows(self) * Dense::columns(self)
     }
 
-    fn zero_sums(&self) -> DenseSums<T> {
-        DenseSums {
-            narrow: vec![T::Sum::default(); Dense::columns(self)],
+    fn zero_sums(&self) -> Result<DenseSums<T>> {
+        Ok(DenseSums {
+            narrow: zeros(Dense::columns(self))?,
             narrow_rows: 0,
-            wide: vec![0; Dense::columns(self)],
+            wide: zeros(Dense::columns(self))?,
             probe: T::Sum::default(),
-        }
+        })
     }
 
     fn add(
@@ -65,9 +66,9 @@ impl<T: Real> RowBlocks for Dense<'_, T> {
         level.run(AddBlock { rows: *self, range, rewards, map, sums })
     }
 
-    fn totals(&self, mut sums: DenseSums<T>) -> Vec<i64> {
+    fn totals(&self, mut sums: DenseSums<T>) -> Result<Vec<i64>> {
         sums.flush();
-        sums.wide
+        Ok(sums.wide)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::noise::entropy::NoiseSource;
 use crate::noise::exact::below;
+use crate::runtime::error::Result;
+use crate::runtime::memory::make_room;
 
 /// Levels run from 0 to at most this.
 pub(super) const MOST_LEVELS: usize = 62;
@@ -15,7 +17,7 @@ pub(super) struct Buckets {
     members: Vec<u32>,
     starts: Vec<u32>,
     counts: Vec<u32>,
-    /// What `fill` was given, before grouping.
+    /// What [`add`](Self::add) was given, before [`group`](Self::group).
     waiting: Vec<(u32, u8)>,
     last_level: usize,
     lowest: usize,
@@ -31,6 +33,17 @@ pub(super) enum Proposed {
 }
 
 impl Buckets {
+    /// Makes room for `size` coordinates: from then on nothing here asks for memory.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub(super) fn make_room(&mut self, size: usize) -> Result<()> {
+        self.waiting.clear();
+        make_room(&mut self.waiting, size)?;
+        let missing = size.saturating_sub(self.members.len());
+        make_room(&mut self.members, missing)
+    }
+
     /// Starts an empty set of groups.
     pub(super) fn clear(&mut self, last_level: usize) {
         debug_assert!(last_level <= MOST_LEVELS);

@@ -17,6 +17,7 @@ use super::buckets::{Buckets, MOST_LEVELS, Proposed};
 use crate::noise::entropy::NoiseSource;
 use crate::noise::exact::{Decider, INVERSE_LN_2, ScaledExp, checked_scale};
 use crate::runtime::error::Result;
+use crate::runtime::memory::make_room;
 
 /// Picks with probability exactly proportional to exp(|v_j|/pick_scale).
 pub(super) struct ExponentialMechanism {
@@ -76,6 +77,9 @@ impl ExponentialMechanism {
     }
 
     /// Picks `count` >= 1 coordinates of `v`, whose largest magnitude is `largest` < 2^62.
+    ///
+    /// # Errors
+    /// If there is no memory for the work; then nothing was picked.
     pub(super) fn pick(
         &self,
         v: &[i64],
@@ -84,7 +88,7 @@ impl ExponentialMechanism {
         noise: &mut impl NoiseSource,
         scratch: &mut ExponentialScratch,
         keep: &mut impl FnMut(usize),
-    ) {
+    ) -> Result<()> {
         // d coordinates of weight up to 2^last_level sum to less than 2^62.
         let size_bits = usize::BITS - v.len().leading_zeros();
         let last_level = MOST_LEVELS - size_bits as usize;
@@ -99,10 +103,11 @@ impl ExponentialMechanism {
             reached: 0,
             scratch,
         };
-        contest.set_up(count);
+        contest.set_up(count)?;
         for _ in 0..count {
             keep(contest.pick(noise));
         }
+        Ok(())
     }
 }
 
@@ -127,7 +132,8 @@ impl Contest<'_> {
         self.mechanism.level(self.base - self.v[index as usize].unsigned_abs(), self.last_level)
     }
 
-    fn set_up(&mut self, count: usize) {
+    fn set_up(&mut self, count: usize) -> Result<()> {
+        self.scratch.buckets.make_room(self.v.len())?;
         self.scratch.top.clear();
         self.scratch.rest.clear();
         self.scratch.taken.clear();
@@ -140,16 +146,21 @@ impl Contest<'_> {
             // However the picks go, somebody stays at a low level: the base never has to move.
             self.scratch.buckets.group(0);
         } else {
-            self.split(count);
+            self.split(count)?;
             self.rebase();
         }
+        Ok(())
     }
 
     /// Splits the coordinates into the `count` largest, sorted, and the rest.
-    fn split(&mut self, count: usize) {
+    fn split(&mut self, count: usize) -> Result<()> {
         let ExponentialScratch { magnitudes, top, rest, taken, .. } = &mut *self.scratch;
-        taken.resize(self.v.len(), false);
         magnitudes.clear();
+        make_room(taken, self.v.len())?;
+        make_room(magnitudes, self.v.len())?;
+        make_room(top, count)?;
+        make_room(rest, self.v.len() - count)?;
+        taken.resize(self.v.len(), false);
         magnitudes.extend(self.v.iter().map(|x| x.unsigned_abs()));
         let last_of_top = *magnitudes.select_nth_unstable_by(count - 1, |left, right| right.cmp(left)).1;
         let above = self.v.iter().filter(|x| x.unsigned_abs() > last_of_top).count();
@@ -166,6 +177,7 @@ impl Contest<'_> {
             if in_top { top.push(index as u32) } else { rest.push(index as u32) }
         }
         top.sort_unstable_by_key(|&index| std::cmp::Reverse(self.v[index as usize].unsigned_abs()));
+        Ok(())
     }
 
     /// Brings the base down to the largest remaining coordinate and groups who is within reach of it.

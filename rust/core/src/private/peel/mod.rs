@@ -22,6 +22,7 @@ use crate::noise::entropy::NoiseSource;
 use crate::noise::exact::gaussian::DiscreteGaussian;
 use crate::noise::exact::laplace::DiscreteLaplace;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::make_room;
 use exponential::{ExponentialMechanism, ExponentialScratch};
 use noisy_max::{NoisyMax, NoisyMaxScratch};
 
@@ -122,8 +123,9 @@ impl Peeler {
     /// Picks `count` coordinates of `v` one after the other and writes them to `picked`, in that order;
     /// their values' noise is fresh.
     ///
-    /// # Errors If `count` exceeds the length of `v`, that length is 2^32 or more, or a coordinate is 2^62
-    /// or more in magnitude. Then nothing is released.
+    /// # Errors
+    /// If `count` exceeds the length of `v`, that length is 2^32 or more, a coordinate is 2^62 or more in
+    /// magnitude, or there is no memory for the work. Then nothing is released.
     pub fn peel(
         &self,
         v: &[i64],
@@ -149,12 +151,13 @@ impl Peeler {
         if count == 0 {
             return Ok(());
         }
+        make_room(picked, count)?;
         let mut keep = |index: usize| picked.push(Pick { index, value: v[index] });
         match &self.picks {
             PickSampler::Exponential(picks) => {
-                picks.pick(v, largest, count, noise, &mut scratch.exponential, &mut keep);
+                picks.pick(v, largest, count, noise, &mut scratch.exponential, &mut keep)?;
             }
-            PickSampler::Laplace(picks) => picks.pick(v, count, noise, &mut scratch.noisy_max, &mut keep),
+            PickSampler::Laplace(picks) => picks.pick(v, count, noise, &mut scratch.noisy_max, &mut keep)?,
         }
         for pick in picked.iter_mut() {
             let draw = match &self.values {

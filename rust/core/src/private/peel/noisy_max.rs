@@ -8,6 +8,7 @@
 use crate::noise::entropy::NoiseSource;
 use crate::noise::exact::laplace::DiscreteLaplace;
 use crate::runtime::error::Result;
+use crate::runtime::memory::make_room;
 
 /// Words drawn at a time.
 const BLOCK: usize = 64;
@@ -41,9 +42,10 @@ impl NoisyMax {
         source: &mut impl NoiseSource,
         scratch: &mut NoisyMaxScratch,
         keep: &mut impl FnMut(usize),
-    ) {
+    ) -> Result<()> {
         let remaining = &mut scratch.remaining;
         remaining.clear();
+        make_room(remaining, v.len())?;
         remaining.extend(v.iter().zip(0u32..).map(|(x, index)| (x.unsigned_abs(), index)));
         let mut draws = [0i64; BLOCK];
         for _ in 0..count {
@@ -61,5 +63,6 @@ impl NoisyMax {
             }
             keep(remaining.remove(best.1).1 as usize);
         }
+        Ok(())
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::noise::entropy::door::SeededNoise;
+use crate::noise::entropy::predictable::SeededNoise;
 
 fn peeler(mechanism: Mechanism, pick_scale: u64) -> Peeler {
     Peeler::new(mechanism, pick_scale, ValueNoise::Gaussian, 3).expect("valid")

@@ -7,13 +7,13 @@
 mod replay;
 mod trials;
 
-use std::thread;
-
 pub use replay::{FitCall, ReplayTrial, RowValues};
 pub use trials::{NihtTrial, PaperTrial, PeelTrial, PermuteAndFlipTrial, Reuse, Side};
 
 use crate::noise::entropy::NoiseSource;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::zeros;
+use crate::runtime::parallel::on_threads;
 
 /// One released number: the `rank`-th coordinate of the `slot`-th release.
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +116,8 @@ pub fn count<T: Trial, N: NoiseSource>(
         let mut noise = source(thread)?;
         let mut state = T::State::default();
         let mut output = Output::new();
-        let mut counts: Counts = views.iter().map(|view| [vec![0; view.bins], vec![0; view.bins]]).collect();
+        let mut counts: Counts =
+            views.iter().map(|view| Ok([zeros(view.bins)?, zeros(view.bins)?])).collect::<Result<_>>()?;
         let share = runs / threads + u64::from(thread < runs % threads);
         for _ in 0..share {
             for side in 0..2 {
@@ -129,23 +130,20 @@ pub fn count<T: Trial, N: NoiseSource>(
         }
         Ok(counts)
     };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (1..threads).map(|thread| scope.spawn(move || work(thread))).collect();
-        let mut total = work(0)?;
-        for worker in workers {
-            let part = worker.join().unwrap_or_else(|_| Err(Error::invalid("a worker thread stopped")))?;
-            for (all, new) in total.iter_mut().flatten().flatten().zip(part.iter().flatten().flatten()) {
-                *all += new;
-            }
+    let mut parts = on_threads(threads as usize, |thread| work(thread as u64))?.into_iter();
+    let mut total = parts.next().unwrap_or_default();
+    for part in parts {
+        for (all, new) in total.iter_mut().flatten().flatten().zip(part.iter().flatten().flatten()) {
+            *all += new;
         }
-        Ok(total)
-    })
+    }
+    Ok(total)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::entropy::door::SeededNoise;
+    use crate::noise::entropy::predictable::SeededNoise;
 
     /// Releases its side as a value: every view must tell the sides apart.
     struct Leak;

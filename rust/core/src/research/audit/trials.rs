@@ -3,10 +3,10 @@
 use super::{Output, Released, Trial};
 use crate::matrix::Dense;
 use crate::noise::entropy::NoiseSource;
-use crate::noise::entropy::door::SeededNoise;
+use crate::noise::entropy::predictable::RepeatedNoise;
 use crate::noise::exact::bernoulli::BernoulliExp;
-use crate::private::gradient::{Plan, Rewards, RowMap, clipped_sums};
-use crate::private::niht::{Settings, Step, niht};
+use crate::private::gradient::{Plan, Rewards};
+use crate::private::niht::{Settings, niht};
 use crate::private::peel::{PeelScratch, Peeler, Pick};
 use crate::public::theta::Theta;
 use crate::research::paper::{PaperSettings, paper_niht};
@@ -87,9 +87,9 @@ impl Trial for NihtTrial<'_> {
         let side = &self.sides[side];
         let rows = Dense::new(&side.values, side.rewards.len(), self.columns)?;
         let rewards = Rewards::new(&side.rewards, None)?;
-        let mut theta = Theta::from_pairs([], self.columns)?;
+        let theta = Theta::from_pairs([], self.columns)?;
         let mut slot = 0;
-        let mut see = |theta: &Theta| {
+        let see = |theta: &Theta| {
             release(slot, theta, output);
             slot += 1;
         };
@@ -98,15 +98,8 @@ impl Trial for NihtTrial<'_> {
                 niht(&rows, rewards, theta, self.settings, noise, Plan::default(), see)?;
             }
             Reuse::EveryIteration => {
-                let seed = noise.next_u64();
-                let mut step = Step::new(self.settings, side.rewards.len(), self.columns)?;
-                for _ in 0..self.settings.iterations {
-                    let Settings { clip, reward_clip, loss, .. } = *self.settings;
-                    let map = RowMap::new(&theta, clip, reward_clip, loss)?;
-                    let sums = clipped_sums(&rows, rewards, &map, Plan::default())?;
-                    theta = step.take(&theta, sums, &mut SeededNoise::new(seed, 0))?;
-                    see(&theta);
-                }
+                let repeated = &mut RepeatedNoise::new(noise.next_u64());
+                niht(&rows, rewards, theta, self.settings, repeated, Plan::default(), see)?;
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use crate::public::theta::Theta;
 use crate::research::simulate::reward::Reward;
 use crate::research::simulate::{Offer, Outcome, stream};
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::{with_room, zeros};
 
 /// Ranks `0..count` with `P(rank < r) = (1 - (r+1)^(1-a)) / (1 - (count+1)^(1-a))`: about `1/(rank+1)^a`.
 #[derive(Debug, Clone, Copy)]
@@ -67,12 +68,10 @@ pub struct SparseRows {
 }
 
 impl SparseRows {
-    fn with_capacity(rows: usize, stored: usize) -> Self {
-        // Enough for a million rounds at once; what is larger grows.
-        let (rows, stored) = (rows.min(1 << 20), stored.min(1 << 26));
-        let mut offsets = Vec::with_capacity(rows + 1);
+    fn with_room(rows: usize, stored: usize) -> Result<Self> {
+        let mut offsets = with_room(rows + 1)?;
         offsets.push(0);
-        SparseRows { offsets, columns: Vec::with_capacity(stored), values: Vec::with_capacity(stored) }
+        Ok(SparseRows { offsets, columns: with_room(stored)?, values: with_room(stored)? })
     }
 
     /// Append a row of ascending columns; equal ones are counted.
@@ -145,9 +144,9 @@ impl Clicks {
             return Err(Error::invalid("estimate must have the environment's dimension"));
         }
         let mut rows = self.rows(count)?;
-        let mut outcome = Outcome::with_capacity(count);
-        let mut table = vec![0; self.arms * self.features()];
-        let (mut means, mut scores) = (vec![0.0; self.arms], vec![0.0; self.arms]);
+        let mut outcome = Outcome::with_room(count)?;
+        let mut table: Vec<i32> = zeros(self.arms.saturating_mul(self.features()))?;
+        let (mut means, mut scores) = (zeros(self.arms)?, zeros(self.arms)?);
         for i in 0..count {
             let mut rng = stream(self.seed, first.wrapping_add(i as u64), 0, 1);
             let (word, luck) = (rng.next_u64(), Reward::Binary.luck(&mut rng));
@@ -170,8 +169,8 @@ impl Clicks {
     /// If the rows would hold 2^31 values or more.
     pub fn draw(&self, first: u64, count: usize) -> Result<(Offer, SparseRows)> {
         let mut rows = self.rows(count.saturating_mul(self.arms))?;
-        let mut offer = Offer::default();
-        let mut columns = vec![0; self.features()];
+        let mut offer = Offer::with_room(count, self.arms)?;
+        let mut columns = zeros(self.features())?;
         for i in 0..count {
             let mut rng = stream(self.seed, first.wrapping_add(i as u64), 0, 1);
             rng.next_u64(); // The word for ties: a policy that chooses for itself brings its own.
@@ -187,7 +186,7 @@ impl Clicks {
 
     fn rows(&self, count: usize) -> Result<SparseRows> {
         match count.checked_mul(self.features()) {
-            Some(stored) if stored < i32::MAX as usize => Ok(SparseRows::with_capacity(count, stored)),
+            Some(stored) if stored < i32::MAX as usize => SparseRows::with_room(count, stored),
             _ => Err(Error::invalid(
                 "too many rounds for one call: their rows must hold fewer than 2^31 values",
             )),
@@ -254,7 +253,7 @@ mod tests {
 
     #[test]
     fn repeated_columns_are_counted_once_each() {
-        let mut rows = SparseRows::with_capacity(2, 5);
+        let mut rows = SparseRows::with_room(2, 5).expect("memory");
         rows.push(&[1, 4, 4, 4]);
         rows.push(&[4]);
         assert_eq!((rows.offsets, rows.columns), (vec![0, 2, 3], vec![1, 4, 4]));

@@ -23,7 +23,7 @@ pub enum Dependence {
 
 /// A coordinate given two earlier cells of its row: `left_weight * left + right_weight * right + spread * z`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct ConditionalDraw {
     /// The cell to draw.
     pub cell: usize,
     /// An earlier cell, or any if its weight is 0.
@@ -41,17 +41,27 @@ pub struct Step {
 impl Dependence {
     /// The step that draws `cell`, given the nearest known cells on either side. Cell `dimension` of a row holds
     /// the common factor.
-    pub fn step(self, cell: usize, left: Option<usize>, right: Option<usize>, dimension: usize) -> Step {
-        let alone = Step { cell, left: 0, right: 0, left_weight: 0.0, right_weight: 0.0, spread: 1.0 };
+    pub fn step(
+        self,
+        cell: usize,
+        left: Option<usize>,
+        right: Option<usize>,
+        dimension: usize,
+    ) -> ConditionalDraw {
+        let alone =
+            ConditionalDraw { cell, left: 0, right: 0, left_weight: 0.0, right_weight: 0.0, spread: 1.0 };
         match self {
             Dependence::Independent => alone,
-            Dependence::Common(rho) => {
-                Step { right: dimension, right_weight: rho.sqrt(), spread: (1.0 - rho).sqrt(), ..alone }
-            }
+            Dependence::Common(rho) => ConditionalDraw {
+                right: dimension,
+                right_weight: rho.sqrt(),
+                spread: (1.0 - rho).sqrt(),
+                ..alone
+            },
             Dependence::Chain(phi) => {
                 let (l, r) = (left.map(|known| cell - known), right.map(|known| known - cell));
                 let (left_weight, right_weight, variance) = bridge(phi, l, r);
-                Step {
+                ConditionalDraw {
                     cell,
                     left: left.unwrap_or(0),
                     right: right.unwrap_or(0),
@@ -64,7 +74,7 @@ impl Dependence {
     }
 
     /// Steps for `cells` in turn, each given those of `known` (ascending) and those before it. `known` grows.
-    pub fn steps(self, cells: &[usize], known: &mut Vec<usize>, dimension: usize) -> Vec<Step> {
+    pub fn steps(self, cells: &[usize], known: &mut Vec<usize>, dimension: usize) -> Vec<ConditionalDraw> {
         let mut steps = Vec::with_capacity(cells.len());
         for cell in cells {
             let place = known.partition_point(|other| other < cell);
@@ -91,7 +101,7 @@ mod tests {
     use super::*;
 
     /// Covariance of a row drawn by steps: each cell as a combination of the independent z's.
-    fn covariance(steps: &[Step], common: bool, d: usize) -> Vec<Vec<f64>> {
+    fn covariance(steps: &[ConditionalDraw], common: bool, d: usize) -> Vec<Vec<f64>> {
         let mut rows = vec![vec![0.0; d + 1]; d + 1];
         rows[d][d] = f64::from(u8::from(common));
         for step in steps {
@@ -105,7 +115,7 @@ mod tests {
         (0..d).map(|i| (0..d).map(|j| dot(&rows[i], &rows[j])).collect()).collect()
     }
 
-    fn worst(steps: &[Step], common: bool, d: usize, sigma: impl Fn(usize, usize) -> f64) -> f64 {
+    fn worst(steps: &[ConditionalDraw], common: bool, d: usize, sigma: impl Fn(usize, usize) -> f64) -> f64 {
         let seen = covariance(steps, common, d);
         let cells = (0..d).flat_map(|i| (0..d).map(move |j| (i, j)));
         cells.map(|(i, j)| (seen[i][j] - sigma(i, j)).abs()).fold(0.0, f64::max)

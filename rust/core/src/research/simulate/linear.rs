@@ -10,12 +10,13 @@
 use crate::noise::entropy::SimulationRng;
 use crate::public::score::best;
 use crate::public::theta::Theta;
-use crate::research::simulate::completion::Completion;
-use crate::research::simulate::conditional::{Dependence, Step};
+use crate::research::simulate::conditional::{ConditionalDraw, Dependence};
 use crate::research::simulate::marginal::Marginal;
 use crate::research::simulate::reward::Reward;
+use crate::research::simulate::row_completion::RowCompletion;
 use crate::research::simulate::{Offer, Outcome, stream};
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::zeros;
 
 /// Gap between the best arm's score and all others', set by moving contexts along the truth.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -147,11 +148,12 @@ impl Linear {
         let outside = |column: &usize| self.truth.support().binary_search(column).is_err();
         let extra: Vec<usize> = estimate.support().iter().copied().filter(outside).collect();
         let extra_steps = self.dependence.steps(&extra, &mut known, d);
-        let completion = rows.is_some().then(|| Completion::new(self.dependence, &known, d, self.scale));
+        let weights = || RowCompletion::new(self.dependence, &known, d, self.scale);
+        let completion = rows.is_some().then(weights).transpose()?;
 
-        let mut table = self.table(known.len());
-        let mut means = vec![0.0; self.arms];
-        let mut outcome = Outcome::with_capacity(count);
+        let mut table = self.table(known.len())?;
+        let mut means = zeros(self.arms)?;
+        let mut outcome = Outcome::with_room(count)?;
         for i in 0..count {
             let round = first.wrapping_add(i as u64);
             let mut rng = stream(self.seed, round, 0, self.arms + 1);
@@ -189,9 +191,9 @@ impl Linear {
         }
         let mut known = Vec::new();
         let steps = self.dependence.steps(self.truth.support(), &mut known, d);
-        let completion = Completion::new(self.dependence, &known, d, self.scale);
-        let mut table = self.table(known.len());
-        let mut offer = Offer::default();
+        let completion = RowCompletion::new(self.dependence, &known, d, self.scale)?;
+        let mut table = self.table(known.len())?;
+        let mut offer = Offer::with_room(count, self.arms)?;
         for (i, arms) in contexts.chunks_exact_mut(self.arms * d).enumerate() {
             let round = first.wrapping_add(i as u64);
             let mut rng = stream(self.seed, round, 0, self.arms + 1);
@@ -207,18 +209,14 @@ impl Linear {
         Ok(offer)
     }
 
-    fn table(&self, known: usize) -> Table {
+    fn table(&self, known: usize) -> Result<Table> {
         let width = self.truth.dimension() + 1;
-        Table {
-            cells: vec![0.0; self.arms * width],
-            fresh: vec![0.0; known + 1],
-            scores: vec![0.0; self.arms],
-            width,
-        }
+        let cells = zeros(self.arms.saturating_mul(width))?;
+        Ok(Table { cells, fresh: zeros(known + 1)?, scores: zeros(self.arms)?, width })
     }
 
     /// Every arm's coordinates on the truth's support, and their scores under the truth.
-    fn draw_truth(&self, rng: &mut SimulationRng, steps: &[Step], table: &mut Table) {
+    fn draw_truth(&self, rng: &mut SimulationRng, steps: &[ConditionalDraw], table: &mut Table) {
         let common = usize::from(matches!(self.dependence, Dependence::Common(_)));
         for cells in table.cells.chunks_exact_mut(table.width) {
             let fresh = &mut table.fresh[..common + steps.len()];
@@ -253,7 +251,7 @@ impl Linear {
         }
     }
 
-    fn draw_extra(&self, rng: &mut SimulationRng, steps: &[Step], table: &mut Table) {
+    fn draw_extra(&self, rng: &mut SimulationRng, steps: &[ConditionalDraw], table: &mut Table) {
         if steps.is_empty() {
             return;
         }
@@ -264,7 +262,7 @@ impl Linear {
         }
     }
 
-    fn take(&self, steps: &[Step], fresh: &[f32], cells: &mut [f32]) {
+    fn take(&self, steps: &[ConditionalDraw], fresh: &[f32], cells: &mut [f32]) {
         for (step, z) in steps.iter().zip(fresh) {
             let known = step.left_weight * f64::from(cells[step.left])
                 + step.right_weight * f64::from(cells[step.right]);

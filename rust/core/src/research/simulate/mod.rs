@@ -4,14 +4,16 @@
 //! rounds are cut into calls changes no bit, and two policies that run on one seed meet the same people.
 
 pub mod clicks;
-pub mod completion;
 pub mod conditional;
 pub mod gaussian;
 pub mod linear;
 pub mod marginal;
 pub mod reward;
+pub mod row_completion;
 
 use crate::noise::entropy::SimulationRng;
+use crate::runtime::error::Result;
+use crate::runtime::memory::with_room;
 
 /// What a policy met in some rounds, one entry a round.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,14 +27,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn with_capacity(rounds: usize) -> Self {
-        // A count that memory can't hold should fail when memory ends, not before the first round.
-        let most = rounds.min(1 << 20);
-        Outcome {
-            arms: Vec::with_capacity(most),
-            rewards: Vec::with_capacity(most),
-            regret: Vec::with_capacity(most),
-        }
+    fn with_room(rounds: usize) -> Result<Self> {
+        Ok(Outcome { arms: with_room(rounds)?, rewards: with_room(rounds)?, regret: with_room(rounds)? })
     }
 
     fn push(&mut self, arm: usize, reward: f64, regret: f64) {
@@ -51,15 +47,26 @@ pub struct Offer {
     pub luck: Vec<f64>,
 }
 
+impl Offer {
+    fn with_room(rounds: usize, arms: usize) -> Result<Self> {
+        Ok(Offer { means: with_room(rounds.saturating_mul(arms))?, luck: with_room(rounds)? })
+    }
+}
+
 /// Stream `lane` of a round that has `lanes` of them; streams of different rounds or lanes never overlap.
 fn stream(seed: u64, round: u64, lane: usize, lanes: usize) -> SimulationRng {
     SimulationRng::new(seed, round.wrapping_mul(lanes as u64).wrapping_add(lane as u64))
 }
 
 /// One uniform word for each of `count` rounds, from streams that no other draw of these rounds uses.
-pub fn round_words(seed: u64, first: u64, count: usize) -> Vec<u64> {
+///
+/// # Errors
+/// If there is no memory for them.
+pub fn round_words(seed: u64, first: u64, count: usize) -> Result<Vec<u64>> {
+    let mut words = with_room(count)?;
     // The complement is a different key: its streams share nothing with those of `seed`.
-    (0..count as u64).map(|i| stream(!seed, first.wrapping_add(i), 0, 1).next_u64()).collect()
+    words.extend((0..count as u64).map(|i| stream(!seed, first.wrapping_add(i), 0, 1).next_u64()));
+    Ok(words)
 }
 
 #[cfg(test)]
@@ -68,9 +75,10 @@ mod tests {
 
     #[test]
     fn words_belong_to_rounds() {
-        let whole = round_words(3, 10, 5);
-        assert_eq!(whole[2..], round_words(3, 12, 3));
-        assert_ne!(whole, round_words(4, 10, 5));
+        let words = |seed, first, count| round_words(seed, first, count).expect("memory");
+        let whole = words(3, 10, 5);
+        assert_eq!(whole[2..], words(3, 12, 3));
+        assert_ne!(whole, words(4, 10, 5));
         assert!(whole.windows(2).all(|pair| pair[0] != pair[1]));
     }
 }

@@ -1,8 +1,7 @@
-//! The test door to the raw samplers: predictable draws in bulk, for tests of their distributions. No
-//! privacy.
+//! Raw samplers with predictable draws in bulk, for tests of their distributions. No privacy.
 
 use fliphat_core::noise::entropy::NoiseSource;
-use fliphat_core::noise::entropy::door::SeededNoise;
+use fliphat_core::noise::entropy::predictable::SeededNoise;
 use fliphat_core::noise::exact::bernoulli::BernoulliExp;
 use fliphat_core::noise::exact::gaussian::DiscreteGaussian;
 use fliphat_core::noise::exact::laplace::DiscreteLaplace;
@@ -15,16 +14,16 @@ use pyo3::prelude::*;
 use crate::noise::release::{contiguous, peeler};
 use crate::runtime::Raised;
 
-/// Runs `$body` with `$noise` bound to the secure generator, or to stream `door.1` of seed `door.0` of the test door.
+/// Runs `$body` with `$noise` bound to the secure generator or, given a seed and a stream, to predictable noise.
 macro_rules! with_noise {
-    ($door:expr, |$noise:ident| $body:expr) => {
-        match $door {
+    ($seeded:expr, |$noise:ident| $body:expr) => {
+        match $seeded {
             None => {
                 let $noise = &mut fliphat_core::noise::entropy::SecureRng::from_os()?;
                 $body
             }
             Some((seed, stream)) => {
-                let $noise = &mut fliphat_core::noise::entropy::door::SeededNoise::new(seed, stream);
+                let $noise = &mut fliphat_core::noise::entropy::predictable::SeededNoise::new(seed, stream);
                 $body
             }
         }
@@ -35,7 +34,7 @@ pub(crate) use with_noise;
 
 /// Fills `out` with raw 64-bit words of stream `stream` of `seed`.
 #[pyfunction]
-pub(crate) fn door_words(mut out: PyReadwriteArray1<'_, u64>, seed: u64, stream: u64) -> PyResult<()> {
+pub(crate) fn seeded_words(mut out: PyReadwriteArray1<'_, u64>, seed: u64, stream: u64) -> PyResult<()> {
     let out = contiguous(out.as_slice_mut()).map_err(Raised::from)?;
     SeededNoise::new(seed, stream).fill(out);
     Ok(())
@@ -46,7 +45,7 @@ pub(crate) fn door_words(mut out: PyReadwriteArray1<'_, u64>, seed: u64, stream:
 /// `bernoulli` flips a coin of probability exp(-scale/denominator); the others ignore `denominator`.
 #[pyfunction]
 #[pyo3(signature = (out, sampler, scale, seed, *, stream=0, denominator=1))]
-pub(crate) fn door_draw(
+pub(crate) fn seeded_draw(
     py: Python<'_>,
     mut out: PyReadwriteArray1<'_, i64>,
     sampler: &str,
@@ -88,7 +87,7 @@ pub(crate) fn door_draw(
 /// Peels `v` once for each row of `supports` and `values`, on one stream.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-pub(crate) fn door_peel(
+pub(crate) fn seeded_peel(
     py: Python<'_>,
     v: PyReadonlyArray1<'_, i64>,
     pick_scale: u64,

@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use crate::research::simulate::conditional::Dependence;
+use crate::runtime::error::Result;
+use crate::runtime::memory::zeros;
 
 /// Columns between two known ones, and the cells that hold those ends.
 #[derive(Debug, Clone)]
@@ -14,7 +16,7 @@ struct Gap {
 
 /// Weights for every column, shared by all rows with the same known columns.
 #[derive(Debug, Clone)]
-pub struct Completion {
+pub struct RowCompletion {
     known: Vec<usize>,
     gaps: Vec<Gap>,
     left_weights: Vec<f32>,
@@ -25,11 +27,14 @@ pub struct Completion {
     trivial: bool,
 }
 
-impl Completion {
+impl RowCompletion {
     /// For `known` columns in ascending order; `scale` multiplies every coordinate.
-    pub fn new(dependence: Dependence, known: &[usize], dimension: usize, scale: f64) -> Self {
-        let (mut left_weights, mut right_weights) = (vec![0.0; dimension], vec![0.0; dimension]);
-        let mut spreads = vec![0.0; dimension];
+    ///
+    /// # Errors
+    /// If there is no memory for the weights.
+    pub fn new(dependence: Dependence, known: &[usize], dimension: usize, scale: f64) -> Result<Self> {
+        let (mut left_weights, mut right_weights) = (zeros(dimension)?, zeros(dimension)?);
+        let mut spreads = zeros(dimension)?;
         let mut gaps = Vec::with_capacity(known.len() + 1);
         let mut start = 0;
         for end in known.iter().copied().chain([dimension]) {
@@ -47,7 +52,8 @@ impl Completion {
             start = end + 1;
         }
         let trivial = dependence == Dependence::Independent && scale == 1.0;
-        Completion { known: known.to_vec(), gaps, left_weights, right_weights, spreads, dependence, trivial }
+        let known = known.to_vec();
+        Ok(RowCompletion { known, gaps, left_weights, right_weights, spreads, dependence, trivial })
     }
 
     /// Turn a row of fresh draws into a row of the environment. `cells` holds the known columns, and after the
@@ -97,7 +103,7 @@ mod tests {
                     cells[*column] = 0.3 * (*column as f32) - 1.0;
                 }
                 let mut row = draws.clone();
-                Completion::new(dependence, &known, d, scale).complete(&cells, &mut row);
+                RowCompletion::new(dependence, &known, d, scale).expect("memory").complete(&cells, &mut row);
 
                 let rest: Vec<usize> = (0..d).filter(|column| !known.contains(column)).collect();
                 let mut slow: Vec<f64> = cells.iter().map(|x| f64::from(*x)).collect();

@@ -1,0 +1,130 @@
+"""Write the README's numbers again: the regret table, the shares of the published regret, and the guarantee.
+
+::
+
+    python benches/update_readme.py          # from the CSV files in docs/figures, and from the code
+    python benches/update_readme.py --run    # run the experiments behind the table first, all repeats
+
+`tests/test_readme.py` fails as long as this would change anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import textwrap
+from pathlib import Path
+
+from fliphat import FLIPHAT, cli
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+FIGURES = ROOT / "docs" / "figures"
+EXPERIMENTS = ("regret-vs-time", "regret-vs-delta", "cost-of-proof")
+EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
+ROUNDS = 20_000
+SMALL_DELTA = 1e-6
+
+
+def regret(name: str, column: str = "mean_regret", **labels: str | float) -> list[float]:
+    """Return a policy's mean regret (or another column) after the last round, by epsilon."""
+    found = {}
+    with open(FIGURES / f"{name}.csv", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            same = all(
+                float(row[label]) == value if isinstance(value, float) else row[label] == value
+                for label, value in labels.items()
+            )
+            if same and row["round"] == str(ROUNDS):
+                found[float(row["epsilon"] or 0)] = float(row[column])
+    return [found[epsilon] for epsilon in EPSILONS] if 0 not in found else [found[0]]
+
+
+def table() -> str:
+    """Return the README's table of regret."""
+    names = " | ".join(f"{epsilon:g}" for epsilon in EPSILONS[1:])
+    ours = regret("regret-vs-time", policy="FLIPHAT")
+    rows = [
+        f"| mean regret at T = {spaced(ROUNDS)} | eps {EPSILONS[0]:g} | {names} |",
+        "|---" * (len(EPSILONS) + 1) + "|",
+        row("published, delta = 0.01; its noise is too small for its claim", published()),
+        row("**fliphat, proven, delta = 0.01**", ours, bold=True),
+        row(
+            "**fliphat, proven, delta = 1e-6**",
+            regret("regret-vs-delta", policy="FLIPHAT", delta=SMALL_DELTA),
+            bold=True,
+        ),
+        row(
+            "fliphat with the paper's doubling episodes, delta = 0.01",
+            regret("cost-of-proof", policy="exponential mechanism"),
+        ),
+        row("playing at random", regret("regret-vs-time", policy="random")),
+    ]
+    return "\n".join(rows)
+
+
+def published() -> list[float]:
+    """Return the published regret, by epsilon."""
+    return regret("regret-vs-time", "published", policy="FLIPHAT")
+
+
+def share() -> str:
+    """Return our regret as a share of the published one, smallest to largest, in percent."""
+    ours = regret("regret-vs-time", policy="FLIPHAT")
+    shares = [100 * mine / theirs for mine, theirs in zip(ours, published(), strict=True)]
+    return f"{min(shares):.0f} to {max(shares):.0f} %"
+
+
+def small_delta_costs() -> str:
+    """Return how many times the regret is larger at the small delta."""
+    ours = regret("regret-vs-time", policy="FLIPHAT")
+    small = regret("regret-vs-delta", policy="FLIPHAT", delta=SMALL_DELTA)
+    ratios = [more / less for more, less in zip(small, ours, strict=True)]
+    return f"{min(ratios):.1f} to {max(ratios):.1f} times"
+
+
+def guarantee() -> str:
+    """Return the guarantee of the README's own policy as a quotation."""
+    text = str(FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=1e-6, reward_scale=1.5).guarantee)
+    return "\n".join(f"> {line}" for line in textwrap.wrap(text, 118))
+
+
+def row(name: str, values: list[float], *, bold: bool = False) -> str:
+    """Return a row of the table; what does not depend on epsilon stands in the first column alone."""
+    cells = [f"**{spaced(value)}**" if bold else spaced(value) for value in values]
+    cells += [""] * (len(EPSILONS) - len(cells))
+    return f"| {name} | {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
+
+
+def spaced(value: float) -> str:
+    """Return a whole number with a space between thousands."""
+    return f"{round(value):,}".replace(",", " ")
+
+
+def updated(text: str) -> str:
+    """Return the README with today's numbers."""
+    for name, content in (("regret", table()), ("guarantee", guarantee())):
+        block = rf"(<!-- {name}: benches/update_readme.py -->\n).*?(<!-- end -->)"
+        text, count = re.subn(
+            block, lambda found, new=content: f"{found[1]}{new}\n{found[2]}", text, flags=re.S
+        )
+        if count != 1:
+            raise ValueError(f"README.md must have one block {name!r}, got {count}")
+    text = re.sub(r"\d+ to \d+ %(?= of the published regret)", share(), text)
+    return re.sub(r"[\d.]+ to [\d.]+ times(?= the regret of delta = 0\.01)", small_delta_costs(), text)
+
+
+def main() -> None:
+    """Run what is asked for, and write the README."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--run", action="store_true", help="run the experiments first, into docs/figures")
+    if parser.parse_args().run:
+        for name in EXPERIMENTS:
+            if cli.main(["reproduce", name, "--out", str(FIGURES)]):
+                raise SystemExit(f"{name} failed")
+    README.write_text(updated(README.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

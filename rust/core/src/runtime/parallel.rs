@@ -1,0 +1,143 @@
+//! Threads for one call. Results never depend on how many there are, nor on whether one can be started.
+//!
+//! Threads live as long as the call only: a pool would leave a forked child waiting for threads it does not
+//! have. Where the system refuses to start a thread, its work is done on the calling one.
+
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::runtime::error::{Error, Result};
+
+/// Threads for work of `size` values: what the caller wants, else one below `serial_below` (starting a second
+/// one takes about as long as the work), else the machine's.
+pub fn threads_for(wanted: Option<usize>, size: usize, serial_below: usize) -> usize {
+    match wanted {
+        Some(threads) => threads.max(1),
+        None if size < serial_below => 1,
+        None => thread::available_parallelism().map_or(1, |cores| cores.get()),
+    }
+}
+
+/// `work(0)`, `work(1)`, ... `work(threads - 1)`, each once, in that order in the result.
+///
+/// # Errors
+/// The first error in that order; all work has ended by then.
+pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+    run(threads, thread::Builder::new, work)
+}
+
+/// Do `work` once for each job. Threads fetch the next job when they are ready, so that one that starts late
+/// holds up nobody.
+///
+/// # Errors
+/// One of the errors of `work`; the thread that met it fetches no more jobs.
+pub fn for_each<J: Send>(
+    threads: usize,
+    jobs: impl Iterator<Item = J> + Send,
+    work: impl Fn(J) -> Result<()> + Sync,
+) -> Result<()> {
+    let jobs = Mutex::new(jobs);
+    let fetch = |_| loop {
+        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
+        match next {
+            Some(job) => work(job)?,
+            None => return Ok(()),
+        }
+    };
+    on_threads(threads, fetch).map(|_| ())
+}
+
+fn run<T: Send>(
+    threads: usize,
+    builder: impl Fn() -> thread::Builder,
+    work: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    if threads <= 1 {
+        return Ok(vec![work(0)?]);
+    }
+    let work = &work;
+    thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .map(|number| builder().spawn_scoped(scope, move || work(number)).map_err(|_| number))
+            .collect();
+        let own = work(0);
+        // Every thread is waited for before the first error is returned: the scope would do so anyway.
+        let results: Vec<Result<T>> = others
+            .into_iter()
+            .map(|other| match other {
+                Ok(thread) => thread
+                    .join()
+                    .unwrap_or_else(|_| Err(Error::invalid("a worker thread stopped unexpectedly"))),
+                Err(not_started) => work(not_started),
+            })
+            .collect();
+        std::iter::once(own).chain(results).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A thread that no system can start: its stack would not fit into the address space.
+    fn impossible() -> thread::Builder {
+        thread::Builder::new().stack_size(1 << 60)
+    }
+
+    #[test]
+    fn the_impossible_thread_is_impossible() {
+        assert!(impossible().spawn(|| ()).is_err());
+    }
+
+    #[test]
+    fn all_work_is_done_once_and_in_order_even_if_no_thread_can_be_started() {
+        for builder in [thread::Builder::new, impossible] {
+            for threads in [0, 1, 2, 7] {
+                let calls = AtomicUsize::new(0);
+                let results = run(threads, builder, |number| {
+                    calls.fetch_add(1, Ordering::Relaxed);
+                    Ok(number)
+                });
+                assert_eq!(results, Ok((0..threads.max(1)).collect::<Vec<_>>()));
+                assert_eq!(calls.into_inner(), threads.max(1));
+            }
+        }
+    }
+
+    #[test]
+    fn every_job_is_done_once() {
+        for threads in [1, 2, 5] {
+            let done = Mutex::new(vec![0; 100]);
+            let work = |job: usize| {
+                done.lock().unwrap_or_else(PoisonError::into_inner)[job] += 1;
+                Ok(())
+            };
+            assert_eq!(for_each(threads, 0..100, work), Ok(()));
+            assert_eq!(done.into_inner().unwrap_or_else(PoisonError::into_inner), vec![1; 100]);
+        }
+    }
+
+    #[test]
+    fn the_first_error_is_returned() {
+        for builder in [thread::Builder::new, impossible] {
+            let failed =
+                run(
+                    4,
+                    builder,
+                    |number| {
+                        if number >= 2 { Err(Error::invalid(number.to_string())) } else { Ok(()) }
+                    },
+                );
+            assert_eq!(failed, Err(Error::invalid("2")));
+        }
+    }
+
+    #[test]
+    fn small_work_stays_on_one_thread_unless_asked() {
+        assert_eq!(threads_for(None, 9, 10), 1);
+        assert!(threads_for(None, 10, 10) >= 1);
+        assert_eq!(threads_for(Some(3), 0, 10), 3);
+        assert_eq!(threads_for(Some(0), 0, 10), 1);
+    }
+}
