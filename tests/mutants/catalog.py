@@ -69,15 +69,15 @@ MUTANTS = [
     ),
     Mutant(
         "an invalid round is free when the journal is read again",
-        "python/fliphat/policies/recovery.py",
-        "for user in users_of(frame.rounds):",
-        'for user in users_of(frame.rounds[frame.rounds["arm"] >= 0]):',
+        "python/fliphat/policies/store/directory/recover.py",
+        "for user in users_of(rounds):",
+        'for user in users_of(rounds[rounds["arm"] >= 0]):',
         "tests/test_store_users.py::test_an_invalid_round_counts_for_its_user_when_the_journal_is_read_again",
         "whether a context was valid decides which later round is learned from",
     ),
     Mutant(
         "an invalid round is free once its episode is committed",
-        "python/fliphat/policies/store.py",
+        "python/fliphat/policies/store/directory/store.py",
         "users = Counter(users_of(rounds))",
         'users = Counter(users_of(rounds[rounds["arm"] >= 0]))',
         "tests/test_store_users.py::test_an_invalid_round_counts_for_its_user_once_its_episode_is_committed",
@@ -93,7 +93,7 @@ MUTANTS = [
     ),
     Mutant(
         "rounds_per_user may change between openings",
-        "python/fliphat/policies/store.py",
+        "python/fliphat/policies/store/directory/store.py",
         "for name in now if before.get(name) != now[name])",
         'for name in now if before.get(name) != now[name] and name != "rounds_per_user")',
         "tests/test_store_users.py::test_no_argument_of_the_guarantee_can_change_between_openings",
@@ -125,7 +125,7 @@ MUTANTS = [
     ),
     Mutant(
         "an episode's rows are fitted twice",
-        "python/fliphat/policies/engine.py",
+        "python/fliphat/policies/engine/engine.py",
         "known = self.fit.run(episode.plan, rows, numbers, present, self.known)",
         "self.fit.run(episode.plan, rows, numbers, present, self.known)\n"
         "        known = self.fit.run(episode.plan, rows, numbers, present, self.known)",
@@ -134,9 +134,9 @@ MUTANTS = [
     ),
     Mutant(
         "one round too many of a user is learned from",
-        "python/fliphat/policies/engine.py",
-        "keep[i] = before < self.settings.rounds_per_user",
-        "keep[i] = before <= self.settings.rounds_per_user",
+        "python/fliphat/policies/engine/engine.py",
+        "within[i] = before < self.settings.rounds_per_user",
+        "within[i] = before <= self.settings.rounds_per_user",
         "tests/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, ids, a second episode where k = 1]",
         "users with more rounds than k",
     ),
