@@ -26,7 +26,7 @@ def test_claims_stand_and_controls_are_caught(case):
 def test_there_are_controls_and_claims():
     controls = [case.name for case in CASES if case.broken is not None]
     assert len(CASES) - len(controls) >= 13
-    assert len(controls) == 7
+    assert len(controls) == 8
     assert "FLIPHAT, noise at 2/3 of what is needed" in controls
     assert "FLIPHAT, an episode's rows used twice" in controls
 
@@ -65,6 +65,12 @@ def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
 def test_a_fit_that_is_not_recorded_is_an_error():
     with pytest.raises(RuntimeError, match="no fit was recorded"):
         replaying(lambda: ([], [], []))(10, 1, None)
+
+
+def test_the_exact_price_leaves_no_slack():
+    # Within a tenth of the claim from runs alone: noise that is smaller by a tenth is a control.
+    case = next(case for case in CASES if case.name == "one pick and its value, exact price")
+    assert 0.9 < audit_case(case, 400_000, seed=3, threads=2).lower_bound < 1
 
 
 @pytest.mark.parametrize("name", ["peel, exponential", "niht, M = 1", "niht, M = 3, every iterate"])

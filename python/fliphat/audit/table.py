@@ -11,8 +11,8 @@ from fliphat.policies._audit import policy_cases
 from fliphat.privacy.audit import CONFIDENCE, Case, Finding, audit_case, mechanism_cases
 from fliphat.regression._audit import regressor_case
 
-#: Quick is under a minute of one core, full about half an hour of two.
-QUICK_RUNS, FULL_RUNS = 500_000, 20_000_000
+#: Quick is under a minute of one core, full ten times that.
+QUICK_RUNS, FULL_RUNS = 500_000, 5_000_000
 
 _COLUMNS: Final = ("case", "claimed", "delta", "at least", "runs", "verdict")
 

@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
     size.add_argument(
         "--quick", action="store_true", help="5 * 10^5 runs a case, under a minute (the default)"
     )
-    size.add_argument("--full", action="store_true", help="2 * 10^7 runs a case, half an hour")
+    size.add_argument("--full", action="store_true", help="5 * 10^6 runs a case, ten minutes")
     size.add_argument("--runs", type=positive, help="runs a case")
     audit.add_argument("--case", help="only cases whose name contains this")
     audit.add_argument("--seed", type=int, help="repeatable noise (default: the noise people get)")
