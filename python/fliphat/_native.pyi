@@ -26,6 +26,7 @@ __all__ = [
     "paper_fit",
     "peel",
     "pick_columns",
+    "price",
     "project_l1",
     "read_all",
     "round_words",
@@ -49,6 +50,9 @@ _Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
 
 def simd_levels() -> list[str]: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
+def price(
+    epsilon: float, menu: list[list[tuple[str, float]]], users: int, step: float, below: int, above: int
+) -> float: ...
 def project_l1(v: NDArray[np.float64], radius: float, simd: str | None = None) -> NDArray[np.float64]: ...
 def lasso_fit(
     gram: NDArray[np.float64],

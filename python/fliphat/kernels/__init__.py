@@ -11,6 +11,7 @@ from fliphat.kernels._laplace import laplace, laplace_mechanism
 from fliphat.kernels._lasso import lasso
 from fliphat.kernels._niht import niht
 from fliphat.kernels._peel import peel
+from fliphat.kernels._price import price
 from fliphat.kernels._project import project_l1
 from fliphat.kernels._select import score, select_arms
 
@@ -24,6 +25,7 @@ __all__ = [
     "niht",
     "peel",
     "pick_columns",
+    "price",
     "project_l1",
     "score",
     "second_moments",

@@ -13,6 +13,7 @@ from fliphat.reference._laplace import laplace, laplace_mechanism
 from fliphat.reference._lasso import lasso
 from fliphat.reference._niht import iterative_hard_thresholding, niht
 from fliphat.reference._peel import peel
+from fliphat.reference._price import price
 from fliphat.reference._project import project_l1, project_l1_michelot
 from fliphat.reference._select import score, select_arms
 from fliphat.reference._sigmoid import sigmoid
@@ -29,6 +30,7 @@ __all__ = [
     "niht",
     "peel",
     "pick_columns",
+    "price",
     "project_l1",
     "project_l1_michelot",
     "score",

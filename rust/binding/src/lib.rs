@@ -31,6 +31,8 @@ mod _native {
     #[pymodule_export]
     use super::public::play::Estimate;
     #[pymodule_export]
+    use super::public::price::price;
+    #[pymodule_export]
     use super::public::project::project_l1;
     #[pymodule_export]
     use super::public::score::{scores, select_arms};

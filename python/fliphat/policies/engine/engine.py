@@ -1,0 +1,342 @@
+"""The policy's state and what each call does to it. One thread at a time: the caller holds the lock.
+
+Order matters here. Whatever a call does is first made durable (if there is a store) and then made to count in
+memory, so that what memory shows is never ahead of the disk. An estimate is fitted inside the call that opens
+the next episode, after that call's own arguments have been checked, and never when a reward arrives.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _native
+from fliphat.fit.base import Fit, Known
+from fliphat.kernels import _rows
+from fliphat.policies.engine import inputs
+from fliphat.policies.engine.episode import (
+    AWAITED,
+    NOT_LEARNED,
+    NOT_LEARNED_CAME,
+    Episode,
+    Released,
+)
+from fliphat.policies.engine.rows import Rounds, RowStore, make_rows
+from fliphat.policies.engine.state import scalars
+from fliphat.policies.store.base import PlayedRounds, Store
+from fliphat.policies.types import Decision, Decisions, EpisodeFacts
+
+__all__ = ["INCARNATION", "Engine"]
+
+#: Ids count rounds from 1; each reopening of a store starts a new range, so that a round lost with the
+#: machine's power can't share its id with a later one.
+INCARNATION = 2**40
+
+
+class Engine:
+    """Everything a policy knows; see the module for the order in which it changes."""
+
+    def __init__(self, fit: Fit[Any, Any], *, memory_limit: int | None = None) -> None:
+        self.fit = fit
+        self.memory_limit = memory_limit
+        self.settings = fit.settings
+        self.store: Store | None = None
+        self.secret = os.urandom(inputs.SECRET_BYTES)
+        self.history: list[EpisodeFacts] = []
+        self.users: dict[bytes, int] = {}
+        self.keys: dict[bytes, Decision] = {}
+        self.with_users: bool | None = None
+        self.user_kind: str | None = None  # that of all user ids: 1 and "1" may be one person
+        self.late = 0
+        self.incarnation = 0
+        self._disk_is_ahead = False  # a step is on disk and not yet, or not wholly, in memory
+        self.rng = np.random.default_rng(self.settings.seed)
+        self.show(fit.begin())
+        self.episode = self.new_episode(1)
+
+    def show(self, known: Known) -> None:
+        """Make what was released public: arms are chosen by its estimate."""
+        self.known = known
+        self.estimate = estimate = known.estimate
+        self.native = _native.Estimate(estimate.indices, estimate.values, estimate.dim)
+
+    def new_episode(self, first_round: int) -> Episode:
+        """Return the episode that opens, empty, with what is known now."""
+        plan = self.fit.plan(self.known.episodes, self.known)
+        return Episode(plan, first_round, self.settings.dtype)
+
+    @property
+    def remaining(self) -> int:
+        """Rounds until the next estimate; a full episode's successor is opened by the next call."""
+        episode = self.episode
+        return episode.length - episode.filled or self.fit.least_rows(episode.index + 1)
+
+    # Rounds
+
+    def select(self, contexts: Any, user: Any, key: Any) -> Decision:
+        """Play one round."""
+        self._require_memory_up_to_date()
+        users = None if user is None else [user]
+        digests = self._user_digests("user", users)
+        name = b""
+        if key is not None:
+            # A key is its user's own: another user's decision is another person's arm.
+            name = inputs.digest("key", key, self.secret)
+            name = name if digests is None else inputs.digest("key", name + digests[0], self.secret)
+            known = self.keys.get(name)
+            if known is not None:
+                return known
+        checked, arms = inputs.one_round(contexts, self.settings.dim)
+        episode = self._ready()
+        learned = digests is None or self.users.get(digests[0], 0) < self.settings.rounds_per_user
+        rows, at, word = self.rows_for(checked), episode.filled, self.rng.bit_generator.random_raw()
+        try:
+            arm = rows.play_one(self.native, checked, arms, word, learned, at)
+        except OSError:
+            self._draw_again(1)
+            raise
+        identity, valid = self._next_id(), arm >= 0
+        decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index)
+        played = PlayedRounds(identity, (arm,), (learned,), digests, self._kind(users), name)
+        self._append(played, AWAITED if valid and learned else NOT_LEARNED)
+        if key is not None:
+            self.keys[name] = decision
+        return decision
+
+    def select_batch(self, contexts: Any, users: Sequence[Any] | None, arms: int | None) -> Decisions:
+        """Play several rounds of one episode."""
+        self._require_memory_up_to_date()
+        checked, count, arms = inputs.many_rounds(contexts, self.settings.dim, arms)
+        if count > self.remaining:
+            raise ValueError(
+                f"contexts must have at most policy.remaining = {self.remaining} rounds, got {count}: "
+                f"the estimate changes after that"
+            )
+        if users is not None and (isinstance(users, (str, bytes)) or len(users) != count):
+            raise ValueError(f"users must have one id for each of the {count} rounds")
+        digests = self._user_digests("users", users)
+        learned = self._within_limit(digests)
+        episode = self._ready()
+        words = self.rng.bit_generator.random_raw(count)
+        try:
+            chosen = self.rows_for(checked).play(
+                Rounds(self.native, checked, arms, words, learned), episode.filled
+            )
+        except OSError:
+            self._draw_again(count)
+            raise
+        first, valid = self._next_id(), chosen >= 0
+        used = valid if learned is None else valid & (learned != 0)
+        played = PlayedRounds(first, chosen, learned, digests, self._kind(users))
+        self._append(played, np.where(used, AWAITED, NOT_LEARNED))
+        ids = np.arange(first, first + count, dtype=np.int64)
+        return Decisions(ids, np.where(valid, chosen, -1 - chosen), valid, episode.index)
+
+    def _append(self, played: PlayedRounds, codes: Any) -> None:
+        """Make staged rounds durable, and then make them count.
+
+        An interrupt may fall between any two lines. Without a store the rounds did not happen until
+        `Episode.append`, except that their users have fewer to come; after it, all that can be lost is a
+        key. With one, the next call finds the disk ahead of memory.
+        """
+        if self.store is not None:
+            self._disk_is_ahead = True
+            self.store.append_rounds(played)
+        for digest in played.users or ():
+            self.users[digest] = self.users.get(digest, 0) + 1
+        self.with_users, self.user_kind = played.users is not None, played.user_kind
+        self.episode.append(len(played.arms), played.first_id, codes)
+        self._disk_is_ahead = False
+
+    def _next_id(self) -> int:
+        return self.incarnation * INCARNATION + self.episode.first_round + self.episode.filled
+
+    def rows_for(self, contexts: Any) -> RowStore:
+        """Return where rows go; the episode's first contexts decide the layout."""
+        if self.episode.rows is None:
+            layout = "csr" if isinstance(contexts, _rows.Sparse) else "dense"
+            self.episode.rows = self.new_rows(layout) if self.store is None else self.store.rows(layout)
+        return self.episode.rows
+
+    def new_rows(self, layout: str) -> RowStore:
+        """Return an empty place for the open episode's rows, outside any store."""
+        settings = self.settings
+        return make_rows(layout, self.episode.length, settings.dim, settings.dtype, self.memory_limit)
+
+    def _draw_again(self, count: int) -> None:
+        """Rewind the generator: a repeated call draws the same arms as one that found no room for rows."""
+        self.rng.bit_generator.advance(-count)  # type: ignore[attr-defined]
+
+    # Users
+
+    @staticmethod
+    def _kind(users: Sequence[Any] | None) -> str | None:
+        return inputs.kind_of(users[0]) if users else None
+
+    def _user_digests(self, name: str, users: Sequence[Any] | None) -> list[bytes] | None:
+        """Return digests of user ids, which are given always or never, and are all of one kind."""
+        if self.with_users not in (None, users is not None):
+            rule = "must be given in every round" if self.with_users else "must be left out in every round"
+            raise ValueError(
+                f"{name} {rule}, as in the first: the guarantee says whether user ids are checked"
+            )
+        if users is None:
+            return None
+        digests = [inputs.digest("user", user, self.secret) for user in users]
+        kinds = {inputs.kind_of(user) for user in users} | ({self.user_kind} if self.user_kind else set())
+        if len(kinds) > 1:
+            raise ValueError(
+                f"{name} must all be of one kind, str, int or bytes, as in the first round, got "
+                f"{sorted(kinds)}: 1 and '1' would be counted as two users"
+            )
+        return digests
+
+    def _within_limit(self, digests: list[bytes] | None) -> npt.NDArray[np.uint8] | None:
+        """Return which rounds of a batch may be learned from: a user's first `rounds_per_user`."""
+        if digests is None:
+            return None
+        within, counts = np.zeros(len(digests), np.uint8), dict[bytes, int]()
+        for i, digest in enumerate(digests):
+            before = counts.get(digest, self.users.get(digest, 0))
+            within[i] = before < self.settings.rounds_per_user
+            counts[digest] = before + 1
+        return within
+
+    # Rewards
+
+    def update(self, decision: Any, reward: Any) -> bool:
+        """Record a reward; False if its episode's estimate has been claimed."""
+        self._require_memory_up_to_date()
+        identity = decision.id if type(decision) is Decision else inputs.identity(decision)
+        number = inputs.checked_reward(reward, self.settings.loss)
+        episode = self.episode
+        row = episode.row_of(identity)
+        if row is None or episode.claimed:
+            self._check_late(identity, row)
+            if self.store is not None:
+                self.store.append_rewards((), (), 1)
+            self.late += 1
+            return False
+        before = episode.codes[row]
+        if before == before and before != NOT_LEARNED:
+            raise ValueError("decision already has a reward: a second one is refused")
+        code = NOT_LEARNED_CAME if before == NOT_LEARNED else episode.stored_reward(number)
+        if self.store is not None:
+            self._disk_is_ahead = True
+            self.store.append_rewards((row,), (code,))
+        episode.codes[row] = code
+        self._disk_is_ahead = False
+        return True
+
+    def update_batch(self, decisions: Any, given: Any) -> int:
+        """Record the rewards that can be recorded, each whatever the others are; how many those were."""
+        self._require_memory_up_to_date()
+        ids = inputs.identities(decisions)
+        numbers, usable = inputs.usable_rewards(given, len(ids), self.settings.loss)
+        episode = self.episode
+        at = np.full(len(ids), -1, np.int64)
+        for i, identity in enumerate(ids):
+            row = episode.row_of(identity)
+            if row is None or episode.claimed:
+                self._check_late(identity, row)
+            else:
+                at[i] = row
+        late = int((at < 0).sum())
+        # One person's reward, bad or given before, must not decide whether another's counts: each is taken or
+        # left on its own, and only the first of several for one decision is taken.
+        usable &= at >= 0
+        before = episode.codes[at[usable]]
+        usable[usable] = (before == NOT_LEARNED) | np.isnan(before)
+        first = np.zeros(len(ids), bool)
+        first[np.unique(np.where(usable, at, -1), return_index=True)[1]] = True
+        usable &= first
+        numbers, at = numbers[usable], at[usable]
+        before = episode.codes[at]
+        codes = np.where(
+            before == NOT_LEARNED, NOT_LEARNED_CAME, np.clip(numbers, -episode.largest, episode.largest)
+        ).astype(self.settings.dtype)
+        if self.store is not None and (late or len(at)):
+            self._disk_is_ahead = True
+            self.store.append_rewards(at, codes, late)
+        episode.codes[at] = codes
+        self.late += late
+        self._disk_is_ahead = False
+        return len(at)
+
+    def _check_late(self, identity: int, row: int | None) -> None:
+        """Refuse an id that no round of an earlier episode can have had."""
+        incarnation, round_number = divmod(identity, INCARNATION)
+        known = 1 <= round_number < self.episode.first_round and incarnation <= self.incarnation
+        if row is None and not known:
+            raise ValueError("decision must be one that this policy made, or its id")
+
+    def pending(self) -> list[int]:
+        """Return the ids of rounds whose reward may still come."""
+        if self.episode.claimed:
+            return []
+        return [self.episode.id_of(int(row)) for row in self.episode.awaited()]
+
+    # Releases
+
+    def _ready(self) -> Episode:
+        """Return an episode with room, releasing the full one's estimate first."""
+        if self.episode.filled == self.episode.length:
+            if self.episode.released is None:
+                self._release()
+            self._turn()
+        return self.episode
+
+    def _require_memory_up_to_date(self) -> None:
+        """Refuse to go on after an interrupt between the disk and memory: the disk knows, memory does not."""
+        if self._disk_is_ahead and self.store is not None:
+            self.store.refuse_until_reopened()
+
+    def _release(self) -> None:
+        episode = self.episode
+        assert episode.rows is not None
+        rows = episode.rows.matrix()  # before the claim: rows that can't be read leave the episode open
+        if self.store is not None:
+            self.store.claim(episode)
+        episode.claimed = True
+        numbers, present = episode.rewards()
+        # If anything fails from here on, nothing has been seen, and the next call fits again.
+        known = self.fit.run(episode.plan, rows, numbers, present, self.known)
+        facts = EpisodeFacts(
+            **self.fit.facts(episode.plan, known), first_round=episode.first_round, estimate=known.estimate
+        )
+        plan = self.fit.plan(known.episodes, known)
+        following = Episode(plan, episode.first_round + episode.length, self.settings.dtype)
+        released = Released(facts, known, following)
+        if self.store is not None:
+            self._disk_is_ahead = True
+            self.store.commit(released, scalars(self))
+        # One assignment, which an interrupt can't cut in two: from here on these rows are never fitted
+        # again, and before it nothing of the estimate can be seen.
+        episode.released = released
+        self._disk_is_ahead = False
+
+    def _turn(self) -> None:
+        """Show what the full episode released and open the next; cut off anywhere, it can be done again."""
+        index, released = self.episode.index, self.episode.released
+        assert released is not None
+        if len(self.history) == index:
+            self.history.append(released.facts)
+        self.show(released.known)
+        if self.store is not None:
+            self.store.finish(index, released.following.length)
+        # Last: a round of the next episode must not meet the files of this one.
+        self.episode = released.following
+
+    def forget(self) -> None:
+        """Turn the open episode's rows into zeros."""
+        self._require_memory_up_to_date()
+        fresh = None
+        if self.store is not None:
+            self._disk_is_ahead = True
+            fresh = self.store.forget(self.episode)
+        self.episode.forget(fresh)
+        self._disk_is_ahead = False

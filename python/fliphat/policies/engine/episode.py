@@ -1,0 +1,136 @@
+"""The open episode: which rounds were played, which rewards came. Private.
+
+One number a round says all there is to know about its reward, at 4 bytes a round:
+
+| code | meaning |
+|---|---|
+| NaN | awaited |
+| a finite number | the reward |
+| -inf | awaited, and not learned from whatever comes: invalid, user beyond the limit, forgotten |
+| +inf | came, and not learned from |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.fit.base import EpisodePlan, Known
+from fliphat.policies.engine.rows.base import RowStore
+from fliphat.policies.types import EpisodeFacts
+
+__all__ = ["AWAITED", "NOT_LEARNED", "NOT_LEARNED_CAME", "Episode", "Released"]
+
+AWAITED = np.nan
+NOT_LEARNED = -np.inf
+NOT_LEARNED_CAME = np.inf
+
+
+@dataclass(frozen=True)
+class Released:
+    """What an episode's rows were turned into, and the episode after it."""
+
+    facts: EpisodeFacts
+    known: Known
+    following: Episode
+
+
+class Episode:
+    """Rounds `first_round` to ``first_round + length - 1``; the row of a round is fixed when it is played.
+
+    The plan of its fit is fixed when it opens.
+    """
+
+    __slots__ = (
+        "claimed",
+        "codes",
+        "filled",
+        "first_round",
+        "index",
+        "largest",
+        "length",
+        "plan",
+        "released",
+        "rows",
+        "spans",
+    )
+
+    def __init__(self, plan: EpisodePlan, first_round: int, dtype: str) -> None:
+        self.plan = plan
+        self.index = plan.episode
+        self.first_round = first_round
+        self.length = plan.rows
+        self.filled = 0
+        self.claimed = False  # rewards that come after the fit was claimed are late
+        self.released: Released | None = None  # set once, when the estimate of these rows is final
+        self.rows: RowStore | None = None
+        self.codes: npt.NDArray[Any] = np.full(self.length, AWAITED, dtype)
+        self.largest = float(np.finfo(dtype).max)
+        # (first row, its id) of each run of consecutive ids: one, unless a store was opened again.
+        self.spans: list[tuple[int, int]] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether every round has been played."""
+        return self.filled == self.length
+
+    def append(self, count: int, first_id: int, codes: Any) -> None:
+        """Make `count` staged rounds count, with consecutive ids: only here does a round begin to exist.
+
+        `codes` are written over whatever an interrupted call left. The last line is the one that counts.
+        """
+        at = self.filled
+        self.codes[at : at + count] = codes
+        if not self.spans or first_id != self.id_of(at):
+            self.spans.append((at, first_id))
+        if self.rows is not None:
+            self.rows.advance(at, count)
+        self.filled = at + count
+
+    def id_of(self, row: int) -> int:
+        """Return the id of a played round, or the one that would continue the last run."""
+        first, identity = self.spans[-1]
+        if row < first:
+            first, identity = next(span for span in reversed(self.spans) if span[0] <= row)
+        return identity + row - first
+
+    def row_of(self, identity: int) -> int | None:
+        """Return the row of an id, or None if it is not one of this episode's."""
+        end = self.filled
+        for first, first_id in reversed(self.spans):
+            if 0 <= identity - first_id < end - first:
+                return first + identity - first_id
+            end = first
+        return None
+
+    def stored_reward(self, reward: float) -> float:
+        """Return a finite reward as the code that stores it: beyond the stored type's range, its largest."""
+        return min(max(reward, -self.largest), self.largest)
+
+    def awaited(self) -> npt.NDArray[np.int64]:
+        """Return the rows whose reward has not come."""
+        codes = self.codes[: self.filled]
+        return np.flatnonzero(np.isnan(codes) | (codes == NOT_LEARNED))
+
+    def forget(self, rows: RowStore | None = None) -> None:
+        """Turn every row played so far into zeros; rewards may still come and change nothing.
+
+        `rows` takes the place of the rows that were kept, if the store has made it. Cut off anywhere, the
+        episode is one that can go on.
+        """
+        codes = self.codes[: self.filled]
+        came = np.isfinite(codes) | (codes == NOT_LEARNED_CAME)
+        codes[:] = np.where(came, NOT_LEARNED_CAME, NOT_LEARNED)
+        before = self.rows
+        if before is not None:
+            self.rows = before.emptied(self.filled) if rows is None else rows
+            if self.rows is not before:
+                before.wipe()
+
+    def rewards(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Return rewards and which of them count, for the fit."""
+        present = np.isfinite(self.codes)
+        return np.where(present, self.codes, 0.0).astype(np.float64), present

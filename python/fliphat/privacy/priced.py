@@ -1,0 +1,319 @@
+"""One fit's releases with integer noise scales, priced exactly when they are written down.
+
+A :class:`PricedRelease` is a list of what one fit releases, in order, and the claim it supports. Building
+one recomputes the price from integers, so a mistake in whoever chose the scales can waste noise or raise, but
+cannot overstate privacy. :func:`fit_scales` finds the scales.
+
+Sensitivities are about *one* replaced row; a person's ``users`` rows move everything up to ``users`` times
+as far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from fliphat import _check
+from fliphat.privacy import composition
+from fliphat.privacy.accounting import MAX_SCALE
+from fliphat.privacy.conversion import float_up, rho_from_epsilon
+
+__all__ = ["ACCOUNTINGS", "Part", "PickNoise", "PricedRelease", "VectorNoise", "fit_scales"]
+
+ACCOUNTINGS: Final = ("exact", "zcdp")
+
+
+@dataclass(frozen=True)
+class PickNoise:
+    """``count`` picks of the exponential mechanism, one after the other.
+
+    Each chooses j with probability proportional to ``exp(score_j / scale)``, where replacing one row moves
+    every score by at most ``sensitivity``: log-probability ratios span at most ``2 * sensitivity / scale``.
+
+    Examples
+    --------
+    >>> PickNoise(sensitivity=2**16, scale=2**18).eta
+    Fraction(1, 2)
+    """
+
+    sensitivity: int
+    scale: int
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        _check.integer("sensitivity", self.sensitivity, 0, 2**62)
+        _check.integer("scale", self.scale, 1, MAX_SCALE)
+        _check.integer("count", self.count, 1, 2**31)
+
+    @property
+    def eta(self) -> Fraction:
+        """Range of the log-probability ratios, for one row."""
+        return Fraction(2 * self.sensitivity, self.scale)
+
+    def events(self, users: int) -> tuple[composition.Event, ...]:
+        """Return the picks, as large as `users` rows make them, rounded up."""
+        return (composition.Pick(float_up(users * self.eta)),) * self.count
+
+    def grown(self, factor: Fraction) -> PickNoise:
+        """Return the picks with the scale times `factor`, rounded up."""
+        return replace(self, scale=math.ceil(self.scale * factor))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Integers of a vector that share a standard deviation.
+
+    Attributes
+    ----------
+    sensitivity_squared : int or Fraction
+        Largest squared Euclidean norm by which replacing one row moves this part, exact. For example
+        ``m * 2**32`` for m coordinate sums of clipped gradients, each of which moves by at most 2^16;
+        ``B**4`` for the second moments of rows in a ball of radius B, with `sigma` on the entries above the
+        diagonal and at least ``sqrt(2) * sigma`` on it.
+    sigma : int
+        Standard deviation of the rounded Gaussian noise.
+    """
+
+    sensitivity_squared: int | Fraction
+    sigma: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sensitivity_squared, bool) or not isinstance(
+            self.sensitivity_squared, int | Fraction
+        ):
+            raise TypeError(
+                f"sensitivity_squared must be an int or a Fraction, which are exact, got "
+                f"{type(self.sensitivity_squared).__name__}"
+            )
+        if self.sensitivity_squared < 0:
+            raise ValueError(f"sensitivity_squared must be at least 0, got {self.sensitivity_squared}")
+        _check.integer("sigma", self.sigma, 1, MAX_SCALE)
+
+
+@dataclass(frozen=True)
+class VectorNoise:
+    """One vector of integers plus independent rounded Gaussians: round(N(0, sigma^2)) for each part's sigma.
+
+    Its ``mu^2`` is the sum of ``sensitivity_squared / sigma^2`` over the parts.
+
+    Examples
+    --------
+    >>> VectorNoise(Part(4, 4), Part(9, 6)).mu_squared
+    Fraction(1, 2)
+    """
+
+    parts: tuple[Part, ...]
+
+    def __init__(self, *parts: Part) -> None:
+        for part in parts:
+            if not isinstance(part, Part):
+                raise TypeError(f"parts must be Part, got {type(part).__name__}")
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """Squared norm of shift over standard deviation, for one row."""
+        return sum((Fraction(part.sensitivity_squared) / part.sigma**2 for part in self.parts), Fraction(0))
+
+    def events(self, users: int) -> tuple[composition.Event, ...]:
+        """Return the vector, as large as `users` rows make it, rounded up."""
+        return (composition.Gaussian(root_up(users**2 * self.mu_squared)),)
+
+    def grown(self, factor: Fraction) -> VectorNoise:
+        """Return the vector with every sigma times `factor`, rounded up."""
+        return VectorNoise(*(replace(part, sigma=math.ceil(part.sigma * factor)) for part in self.parts))
+
+
+Noise = PickNoise | VectorNoise
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricedRelease:
+    """What one fit releases, in order, and the (epsilon, delta) that it is checked against on construction.
+
+    Attributes
+    ----------
+    noise : tuple of PickNoise and VectorNoise
+        In the order of release, which the price depends on.
+    epsilon, delta : float
+        The claim.
+    users : int
+        Rows of one person that are protected together. They may enter one such fit or be spread over several.
+    beside : tuple of tuples of PickNoise and VectorNoise
+        With ``users > 1``: all other kinds of fits that a person's rows may enter. A fit whose noise is
+        neither `noise` nor one of these is not covered.
+    accounting : {"exact", "zcdp"}
+        "exact" prices the sequence (:mod:`fliphat.privacy.composition`). "zcdp" adds up zCDP costs, which
+        needs more noise but covers fits of every kind without `beside`, as long as each is within the same
+        claim.
+
+    Raises
+    ------
+    ValueError
+        If the releases cost more than the claim allows.
+
+    Examples
+    --------
+    >>> release = PricedRelease(
+    ...     noise=(PickNoise(2**16, 2**18, count=2), VectorNoise(Part(2 * 2**32, 2**18))),
+    ...     epsilon=1.5, delta=0.01)
+    >>> release.price <= 0.01
+    True
+    """
+
+    noise: tuple[Noise, ...]
+    epsilon: float
+    delta: float
+    users: int = 1
+    beside: tuple[tuple[Noise, ...], ...] = ()
+    accounting: str = "exact"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise", tuple(self.noise))
+        object.__setattr__(self, "beside", tuple(tuple(fit) for fit in self.beside))
+        _check.choice("accounting", self.accounting, ACCOUNTINGS)
+        _check.integer("users", self.users, 1, 2**31)
+        number = _check.real("delta", self.delta)
+        if not 0 <= number < 1:
+            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
+        if self.accounting == "zcdp":
+            allowed = Fraction(rho_from_epsilon(self.epsilon, self.delta)) if self.delta else Fraction(0)
+            if self.rho > allowed:
+                raise ValueError(
+                    f"the noise costs rho = {float(self.rho):.6g}, but epsilon = {self.epsilon!r} with "
+                    f"delta = {self.delta!r} allows rho = {float(allowed):.6g}"
+                )
+        elif (price := self.price) > self.delta:
+            raise ValueError(
+                f"the noise costs delta = {price:.6g} at epsilon = {self.epsilon!r}, but only delta = "
+                f"{self.delta!r} is claimed"
+            )
+
+    @property
+    def events(self) -> tuple[composition.Event, ...]:
+        """The events of one fit that all the person's rows enter, in order."""
+        return _events(self.noise, self.users)
+
+    @property
+    def price(self) -> float:
+        """Smallest delta that is shown at this epsilon, for the accounting "exact"."""
+        others = [_events(fit, self.users) for fit in self.beside]
+        return composition.delta(self.epsilon, self.events, beside=others, users=self.users)
+
+    @property
+    def rho(self) -> Fraction:
+        """Exact zCDP cost of one fit that all the person's rows enter."""
+        total = Fraction(0)
+        for noise in self.noise:
+            if isinstance(noise, PickNoise):
+                total += noise.count * noise.eta**2 / 8
+            else:
+                total += noise.mu_squared / 2
+        return self.users**2 * total
+
+    def record(self) -> dict[str, object]:
+        """Return what a reviewer needs to compute the price again; ``json`` can write it."""
+        found: dict[str, object] = {
+            "accounting": self.accounting,
+            "epsilon": float(self.epsilon),
+            "delta": float(self.delta),
+            "users": self.users,
+            "events": _listed(self.events),
+        }
+        if self.accounting == "zcdp":
+            return found | {"rho": str(self.rho)}
+        menu = (self.events, *(_events(fit, self.users) for fit in self.beside))
+        found["beside"] = [_listed(fit) for fit in menu[1:]]
+        found["price"] = self.price
+        if self.price:
+            found["grid"] = composition.grid(self.epsilon, menu, users=self.users)._asdict()
+        return found
+
+
+def fit_scales(
+    template: Sequence[Noise],
+    *,
+    epsilon: float,
+    delta: float,
+    users: int = 1,
+    beside: Sequence[Sequence[Noise]] = (),
+    accounting: str = "exact",
+) -> PricedRelease:
+    """Return the releases of `template` with all scales times one factor, the smallest that the claim allows.
+
+    Parameters
+    ----------
+    template : sequence of PickNoise and VectorNoise
+        In release order. Only the ratios of its scales matter: give them with enough digits.
+    epsilon, delta : float
+        The claim, ``delta`` above 0.
+    users : int
+        Rows of one person that are protected together.
+    beside : sequence of sequences of PickNoise and VectorNoise
+        As in :class:`PricedRelease`: other fits, with the scales they will really have.
+    accounting : {"exact", "zcdp"}
+
+    Returns
+    -------
+    PricedRelease
+
+    Examples
+    --------
+    >>> release = fit_scales(
+    ...     [PickNoise(2**16, 10**6, count=3), VectorNoise(Part(3 * 2**32, 2 * 10**6))],
+    ...     epsilon=1.0, delta=0.01)
+    >>> [type(noise).__name__ for noise in release.noise], release.price > 0.0099
+    (['PickNoise', 'VectorNoise'], True)
+    """
+    users = _check.integer("users", users, 1, 2**31)
+    _check.choice("accounting", accounting, ACCOUNTINGS)
+    events = _events(template, users)
+    if accounting == "zcdp":
+        allowed = rho_from_epsilon(epsilon, delta)
+        factor = math.sqrt(allowed / composition.zcdp(events)) * (1 - 1e-12)
+    else:
+        others = [_events(fit, users) for fit in beside]
+        # With other fits beside it, the search is for this fit alone; construction checks them together.
+        factor = composition.largest_factor(epsilon, delta, events, users=users if not others else 1)
+    grown = tuple(noise.grown(1 / Fraction(factor)) for noise in template)
+    return PricedRelease(
+        noise=grown,
+        epsilon=epsilon,
+        delta=delta,
+        users=users,
+        beside=tuple(tuple(fit) for fit in beside),
+        accounting=accounting,
+    )
+
+
+def root_up(exact: Fraction) -> float:
+    """Return a float at or above the square root of `exact`, within two of the smallest one.
+
+    Examples
+    --------
+    >>> root_up(Fraction(1, 4)), Fraction(root_up(Fraction(1, 2))) ** 2 >= Fraction(1, 2)
+    (0.5, True)
+    """
+    root = math.sqrt(float_up(exact))
+    while Fraction(root) ** 2 < exact:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def _events(noise: Sequence[Noise], users: int) -> tuple[composition.Event, ...]:
+    return tuple(event for release in noise for event in release.events(users))
+
+
+def _listed(events: Sequence[composition.Event]) -> list[list[object]]:
+    """Events as ``[kind, size, how many in a row]``."""
+    found: list[list[object]] = []
+    for event in events:
+        kind, size = ("pick", event.eta) if isinstance(event, composition.Pick) else ("gaussian", event.mu)
+        if found and found[-1][:2] == [kind, size]:
+            found[-1][2] = int(str(found[-1][2])) + 1
+        else:
+            found.append([kind, size, 1])
+    return found

@@ -1,0 +1,264 @@
+"""Private sparse linear regression."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _check
+from fliphat.fit.one_fit import OneFit, plan_paper_fit
+from fliphat.fit.plan import IhtPlan
+from fliphat.privacy.guarantee import CALIBRATIONS
+from fliphat.privacy.paper import paper_context_bound
+from fliphat.regression import data
+from fliphat.regression.base import LARGEST_SCALE, SMALLEST_SCALE, LinearEstimator
+from fliphat.regression.dask import arrays
+from fliphat.regression.sklearn_compat import RegressorMixin
+
+__all__ = ["PrivateSparseRegressor"]
+
+
+class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
+    """Sparse linear regression with differential privacy for each row.
+
+    The fit is noisy iterative hard thresholding (:func:`fliphat.kernels.niht`): a fixed number of gradient
+    steps, each of which sums clipped gradients exactly, keeps a few coordinates privately and adds noise to
+    them. Nothing public is estimated from the rows: scales, clips and the number of steps are declared, or
+    follow from declared numbers and the shape of X.
+
+    **Every fit is a release.** ``guarantee_`` is about one fit. Fitting again on the same rows, also in a
+    grid search, in cross-validation or after `set_params`, is another release with its own guarantee, and
+    their costs add up (in zCDP: the sum of their ``guarantee_.rho``). ``guarantee_`` and ``noise_`` are
+    frozen records of what was run: changing parameters later does not change them. `predict` and `score`
+    read the rows they are given without any noise: what they return is as private as those rows.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    delta : float
+        In ``[0, 1)``; well below one over the number of rows. 0 asks for pure differential privacy.
+    sparsity : int, optional
+        Coefficients kept, the intercept included. By default 10, or all if there are fewer.
+    fit_intercept : bool
+        Fit an intercept, as one more coordinate: a column that holds `feature_scale`, clipped and picked like
+        any other. It costs a copy of X; without it no copy is made. Without it, centre targets by a public
+        number.
+    feature_scale, target_scale : float
+        Typical size of a feature and of a target. Public: declare them, never measure them on these rows (a
+        ``StandardScaler`` fitted on them does). Wrong ones cost accuracy, not privacy.
+    gradient_clip : float, optional
+        Bound on each coordinate of one row's gradient; by default
+        ``1.3 * feature_scale * target_scale``.
+    target_clip : float, optional
+        Targets are first clipped to ``[-target_clip, target_clip]``. By default they are not: gradients are
+        clipped anyway.
+    l1_radius : float, optional
+        Bound on the sum of absolute coefficients (the intercept counts divided by `feature_scale`); by
+        default ``2 * sqrt(sparsity) * target_scale / feature_scale``.
+    iterations : int, optional
+        Steps, always all of them. By default from the shape of X and the noise, between 1 and 16.
+    step_size : float, optional
+        In units of ``1 / feature_scale**2``; by default between 0.5 and 1. Features correlated strongly need
+        shorter steps.
+    mechanism : {"exponential", "laplace"}, optional
+        How coordinates are picked; by default "exponential". See
+        :func:`fliphat.privacy.calibration.calibrate`.
+    value_noise : {"gaussian", "laplace"}, optional
+        By default "gaussian", or "laplace" when ``delta = 0``.
+    split : float, optional
+        Share of the budget spent on picks.
+    rows_per_user : int
+        Rows of one person that are protected together. That nobody has more is your promise.
+    calibration : {"proven", "paper"}
+        "paper" reproduces the constants printed in the paper, warns, and proves nothing:
+        ``guarantee_.proven`` is False. It needs ``delta > 0``, takes `feature_bound`, and none of
+        `gradient_clip`, `split` and `rows_per_user`. Its steps are far shorter (1e-4), so its coefficients
+        rank features but are too small to predict with.
+    feature_bound : float, optional
+        The bound on features the paper assumes; by default ``feature_scale * sqrt(2 ln(dim))``.
+    start : array_like, optional
+        Public start, such as coefficients released earlier from other rows: one value a feature, followed by
+        the intercept if one is fitted.
+    random_state : int, optional
+        Seed of the noise, **for simulation only**: then nothing is proven, and ``guarantee_`` says so. By
+        default noise comes from the operating system.
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (n_features,)
+        At most `sparsity` are not zero.
+    intercept_ : float
+        0 without `fit_intercept`.
+    guarantee_ : fliphat.privacy.guarantee.Guarantee
+        What this fit protects, how strongly, and whether it is proven.
+    noise_ : NoiseScales or PaperNoise
+        The noise it was fitted with.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had column names, all strings.
+
+    Notes
+    -----
+    Rows are protected, their number is not. X and y must be finite, and a fit that refuses them says so to
+    whoever calls it: check data before, outside of what is released.
+
+    **Dask.** X may be a dask array cut along its rows (float32 or float64 NumPy blocks, or SciPy CSR blocks),
+    and y a dask array as well. Rows then stay with the workers, and the fit has the same bits as on one
+    machine, whatever the chunks and whichever workers are lost on the way. X is read once an iteration, so
+    its blocks are kept in the workers' memory; workers need the client's version of fliphat. Chunks whose
+    lengths Dask does not know are counted. A block makes 8 bytes a column each iteration: blocks of 100 MB
+    and more are best. `predict` and `score` bring a dask array to this process;
+    ``X.map_blocks(model.predict, drop_axis=1, dtype=float)`` predicts where the rows are.
+
+    The noise is drawn in the process that calls `fit`, never in a Dask task. A fit that fails leaves the
+    estimator as it was. If it fails before its first iteration is done it has spent nothing; if later, a note
+    of the exception says so. While a cluster has no workers it waits two minutes, or as long as the setting
+    ``fliphat.no-workers-timeout`` of Dask says. Workers, scheduler, dashboard and logs hold private data and
+    belong to whoever holds X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import PrivateSparseRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20_000, 50))
+    >>> y = X[:, 3] - X[:, 7] + 0.1 * rng.standard_normal(20_000)
+    >>> model = PrivateSparseRegressor(epsilon=1.0, delta=1e-6, sparsity=2).fit(X, y)
+    >>> np.flatnonzero(model.coef_), model.guarantee_.proven
+    (array([3, 7]), True)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    _loss = "squared"
+
+    intercept_: float
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        sparsity: int | None = None,
+        *,
+        fit_intercept: bool = False,
+        feature_scale: float = 1.0,
+        target_scale: float = 1.0,
+        gradient_clip: float | None = None,
+        target_clip: float | None = None,
+        l1_radius: float | None = None,
+        iterations: int | None = None,
+        step_size: float | None = None,
+        mechanism: str | None = None,
+        value_noise: str | None = None,
+        split: float | None = None,
+        rows_per_user: int = 1,
+        calibration: str = "proven",
+        feature_bound: float | None = None,
+        start: npt.ArrayLike | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.sparsity = sparsity
+        self.fit_intercept = fit_intercept
+        self.feature_scale = feature_scale
+        self.target_scale = target_scale
+        self.gradient_clip = gradient_clip
+        self.target_clip = target_clip
+        self.l1_radius = l1_radius
+        self.iterations = iterations
+        self.step_size = step_size
+        self.mechanism = mechanism
+        self.value_noise = value_noise
+        self.split = split
+        self.rows_per_user = rows_per_user
+        self.calibration = calibration
+        self.feature_bound = feature_bound
+        self.start = start
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit privately: one release.
+
+        Parameters
+        ----------
+        X : array_like or SciPy sparse, shape (n_samples, n_features)
+            float32 and float64 in C order, or canonical CSR, are not copied unless an intercept is fitted;
+            anything else is converted. Or a dask array; see Notes of :class:`PrivateSparseRegressor`.
+        y : array_like or dask array, shape (n_samples,)
+
+        Returns
+        -------
+        PrivateSparseRegressor
+            Itself.
+
+        Warns
+        -----
+        PrivacyWarning
+            With ``calibration="paper"``.
+        """
+        rows: Any
+        target: Any
+        if arrays.is_dask("X", X):
+            if self.calibration == "paper":
+                raise ValueError(
+                    "calibration must be 'proven' for a dask array: only integer sums are distributed"
+                )
+            rows = arrays.as_rows(X)
+            target = arrays.as_target(y, rows)
+        else:
+            rows = data.as_rows(X)
+            target = data.as_target(y, rows.shape[0])
+        plan = self._plan(*rows.shape)
+        self.intercept_ = self._release(X, rows, target, plan)
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """Predict the target of each row.
+
+        Parameters
+        ----------
+        X : array_like or SciPy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples,)
+        """
+        return self._scores(X) + self.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # With a privacy budget, the small data sets of scikit-learn's checks are mostly noise.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _plan(self, rows: int, features: int) -> IhtPlan:
+        calibration = _check.choice("calibration", self.calibration, CALIBRATIONS)
+        target_scale = _check.within("target_scale", self.target_scale, SMALLEST_SCALE, LARGEST_SCALE)
+        target_clip = None if self.target_clip is None else _check.positive("target_clip", self.target_clip)
+        public = self._public_numbers(rows, features, score_scale=target_scale, target_clip=target_clip)
+        if calibration == "paper":
+            return self._plan_paper(public)
+        if self.feature_bound is not None:
+            raise ValueError("feature_bound is only for calibration='paper'; proven noise needs no bound")
+        return self._plan_proven(public, residual_scale=target_scale)
+
+    def _plan_paper(self, public: OneFit) -> IhtPlan:
+        for name in ("mechanism", "value_noise"):
+            if getattr(self, name) not in (None, "laplace"):
+                raise ValueError(
+                    f"{name} must be 'laplace' or None with calibration='paper', got {getattr(self, name)!r}"
+                )
+        for name in ("gradient_clip", "split"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} must be None with calibration='paper', got {getattr(self, name)!r}")
+        if public.rows_per_user != 1:
+            raise ValueError(f"rows_per_user must be 1 with calibration='paper', got {public.rows_per_user}")
+        bound = self.feature_bound
+        if bound is None:
+            bound = public.feature_scale * paper_context_bound(public.dim)
+        return plan_paper_fit(public, feature_bound=bound)
