@@ -21,7 +21,7 @@ mod _native {
     #[pymodule_export]
     use super::noise::door::{door_draw, door_peel, door_words};
     #[pymodule_export]
-    use super::noise::release::{laplace_fill, laplace_release, peel};
+    use super::noise::release::{gaussian_release, laplace_fill, laplace_release, peel};
     #[pymodule_export]
     use super::private::gradient::clipped_sums;
     #[pymodule_export]
