@@ -201,8 +201,26 @@ class Iht:
                 rounds_per_user=settings.rounds_per_user,
                 mechanism=settings.mechanism,
                 split=defaults.BANDIT_PICK_SHARE,
+                fits=self._kinds(),
+                # What has no exact price is calibrated by zCDP, and its guarantee says so.
+                accounting="zcdp" if settings.accounting == "zcdp" else None,
             )
         return self._calibrated[key]
+
+    def _kinds(self) -> list[tuple[int, int]] | None:
+        """Return (picks, iterations) of all fits that rows of one user may enter; None if not known."""
+        settings = self.settings
+        if callable(settings.iterations):
+            return None
+        if settings.iterations is not None:
+            given = settings.iterations
+            iterations = {int(m) for m in (given if isinstance(given, (tuple, list)) else [given]) if m}
+        else:
+            iterations = {1} if settings.warm_start else {1, 2, 3}
+        picks = {settings.sparsity}
+        if settings.warm_start:
+            picks.add(defaults.first_picks(settings.sparsity))
+        return [(count, m) for count in sorted(picks) for m in sorted(iterations)]
 
 
 def shrunk(theta: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float64]:
@@ -280,6 +298,8 @@ def plan_one_fit(
         "mechanism": "exponential" if mechanism is None else mechanism,
         "value_noise": value_noise,
         "split": split,
+        # One fit: all rows of a user enter it.
+        "fits": (),
     }
     iterations, step = public.iterations, public.step_size
     if iterations is None or step is None:

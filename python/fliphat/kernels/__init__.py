@@ -4,6 +4,7 @@ Kernels release the interpreter while they work, and give the same bits for any 
 instruction set and any order of rows.
 """
 
+from fliphat.kernels._gaussian import gaussian_release
 from fliphat.kernels._gradient import clipped_gradient
 from fliphat.kernels._laplace import laplace, laplace_mechanism
 from fliphat.kernels._lasso import lasso
@@ -15,6 +16,7 @@ from fliphat.kernels._select import score, select_arms
 
 __all__ = [
     "clipped_gradient",
+    "gaussian_release",
     "laplace",
     "laplace_mechanism",
     "lasso",

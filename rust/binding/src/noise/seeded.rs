@@ -5,6 +5,7 @@ use fliphat_core::noise::entropy::predictable::SeededNoise;
 use fliphat_core::noise::exact::bernoulli::BernoulliExp;
 use fliphat_core::noise::exact::gaussian::DiscreteGaussian;
 use fliphat_core::noise::exact::laplace::DiscreteLaplace;
+use fliphat_core::noise::exact::rounded::RoundedGaussian;
 use fliphat_core::noise::exact::textbook;
 use fliphat_core::private::peel::PeelScratch;
 use fliphat_core::runtime::error::{Error, Result};
@@ -67,6 +68,14 @@ pub(crate) fn seeded_draw(
             }
             "gaussian exact" => {
                 let gaussian = DiscreteGaussian::new("scale", scale)?.always_exact();
+                out.fill_with(|| gaussian.sample(noise));
+            }
+            "rounded_gaussian" => {
+                let gaussian = RoundedGaussian::new("scale", scale)?;
+                out.fill_with(|| gaussian.sample(noise));
+            }
+            "rounded_gaussian exact" => {
+                let gaussian = RoundedGaussian::new("scale", scale)?.always_exact();
                 out.fill_with(|| gaussian.sample(noise));
             }
             "gaussian textbook" => out.fill_with(|| textbook::gaussian(scale, noise)),
