@@ -213,7 +213,7 @@ class Iht:
         if callable(settings.iterations):
             return None
         if settings.iterations is not None:
-            given = settings.iterations
+            given: Any = settings.iterations
             iterations = {int(m) for m in (given if isinstance(given, (tuple, list)) else [given]) if m}
         else:
             iterations = {1} if settings.warm_start else {1, 2, 3}

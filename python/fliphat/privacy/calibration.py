@@ -129,14 +129,14 @@ def calibrate(
     _check.choice("value_noise", value_noise, VALUE_NOISES)
     if delta == 0 and value_noise != "laplace":
         raise ValueError("value_noise must be 'laplace' when delta is 0: Gaussian noise is never pure DP")
-    stated = epsilon
+    stated, exact = epsilon, None
     epsilon, budget = _budget(epsilon, delta, rho)
     for_picks, for_values = _parts(budget, split, mechanism, pure=delta == 0)
     kinds = _kinds(fits, sparsity, int(iterations))
     if delta and accounting != "zcdp":
         why_not = _no_exact_price(stated, value_noise, rounds_per_user, fits, kinds, releases)
-        if why_not is None:
-            return _exact(
+        if why_not is None and _is_small(releases, rounds_per_user, budget):
+            exact = _exact(
                 epsilon=epsilon,
                 delta=delta,
                 share=for_picks / budget,
@@ -148,7 +148,7 @@ def calibrate(
                 rounds_per_user=rounds_per_user,
                 spread=bool(fits) and rounds_per_user > 1,
             )
-        if accounting == "exact":
+        elif accounting == "exact" and why_not is not None:
             raise ValueError(f"accounting must be 'zcdp' or None here: {why_not}")
 
     shift = Fraction(ROW_SENSITIVITY * rounds_per_user)
@@ -163,9 +163,11 @@ def calibrate(
         )
         value_scale = (
             _quadratic_scale(releases * shift**2 / 2, for_values)
-            if value_noise == "gaussian"
+            if value_noise != "laplace"
             else _pure_scale(shift, releases, for_values)
         )
+    if exact is not None and (accounting == "exact" or exact.pick_scale <= pick_scale):
+        return exact
     _require_small(epsilon, delta, pick_scale, value_scale)
     return NoiseScales(
         epsilon=epsilon,
@@ -189,6 +191,11 @@ def _require_small(epsilon: float, delta: float, pick_scale: int, value_scale: i
                 f"epsilon = {epsilon!r} with delta = {delta!r} needs {name} = {scale}, and the samplers stop "
                 f"at {MAX_SCALE}: raise epsilon, or lower iterations, sparsity or rounds_per_user"
             )
+
+
+def _is_small(releases: int, rounds_per_user: int, budget: Fraction) -> bool:
+    """Whether the scales may be within the samplers' limit; zCDP asks for less than twice the noise."""
+    return releases * Fraction(ROW_SENSITIVITY * rounds_per_user) ** 2 <= budget * (4 * MAX_SCALE) ** 2
 
 
 def _kinds(
