@@ -41,7 +41,7 @@ def status(field):
 def one_seed(seed, rounds):
     from fliphat import FLIPHAT
     from fliphat.environments import SparseClicks
-    from fliphat.policies.simulation import play
+    from fliphat.simulation import play
 
     began = time.perf_counter()
     world = SparseClicks(DIM, ARMS, nonzeros=NONZEROS, seed=seed)

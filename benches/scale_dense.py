@@ -34,7 +34,7 @@ class Peaks(threading.Thread):
 def run(rounds, dim, limit):
     from fliphat import FLIPHAT
     from fliphat.environments import SparseLinear
-    from fliphat.policies.simulation import play
+    from fliphat.simulation import play
 
     policy = FLIPHAT(dim, 10, epsilon=1.0, delta=1e-6, reward_scale=1.5, seed=1, memory_limit=limit)
     peaks = Peaks()

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from fliphat import FLIPHAT, _native
 from fliphat.environments import SparseClicks
 from fliphat.kernels import _niht
-from fliphat.policies.spill import SpillFile
+from fliphat.policies.engine.rows.spill import SpillFile
 
 SPARSITY, NONZEROS = 20, 50
 FIT = {"step_size": 4.0, "l1_radius": 50.0, "clip": 0.5, "pick_scale": 2**22, "value_scale": 2**22}

@@ -5,7 +5,7 @@ import pytest
 
 from fliphat import FLIPHAT, reference
 from fliphat.environments import SparseLinear
-from fliphat.policies.simulation import play
+from fliphat.simulation import play
 
 ROUNDS, DIM, ARMS, PHI = 20_000, 400, 3, 0.1
 BATCH = 2048

@@ -1,6 +1,6 @@
 """A pure-Python model of the policy: what must be learned from which rounds, whatever happens in between.
 
-The states of an episode are those of `fliphat.policies.ledger`: open -> claimed -> committed -> released. The
+The states of an episode are those of `fliphat.policies.store.directory.ledger`: open -> claimed -> committed -> released. The
 model plays all rounds in one list and derives from it what a fit must be given; `Fits` stands in for the fit and
 keeps what it was given.
 """
@@ -12,7 +12,8 @@ import numpy as np
 
 from fliphat.fit.iht import Iht
 from fliphat.fit.known import KnownEstimate, SparseEstimate
-from fliphat.policies import files, ledger
+from fliphat.policies.store import files
+from fliphat.policies.store.directory import ledger
 
 DIM = 4
 GROWTH = 1.75  # neither the default nor the doubling of the paper: both would hide a mix-up

@@ -8,7 +8,7 @@ import pytest
 
 from fliphat.environments import Equicorrelated, SparseLinear
 from fliphat.experiments import makers
-from fliphat.policies.simulation import play
+from fliphat.simulation import play
 
 PUBLISHED = {0.5: 10_900, 1: 5_600, 2: 2_900, 5: 1_250, 10: 700}
 PUBLISHED_RANDOM = 28_000

@@ -10,7 +10,7 @@ import pytest
 from fliphat import FLIPHAT, cli
 from fliphat.environments import SparseLinear
 from fliphat.experiments.catalog import NAMES
-from fliphat.policies.simulation import play
+from fliphat.simulation import play
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))

@@ -9,7 +9,7 @@ import pytest
 import fliphat
 from fliphat import FLIPHAT, cli
 from fliphat.environments import SparseLinear
-from fliphat.policies.simulation import play
+from fliphat.simulation import play
 
 NUMBERS = {"dim": 400, "sparsity": 10, "epsilon": 1.0, "delta": 0.01}
 REPEATS, TRULY, REWARD_SCALE = 10, 5, 1.5

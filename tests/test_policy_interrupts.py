@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 import fliphat
 from fliphat import FLIPHAT
-from fliphat.policies import CopyError, StoreError, engine
+from fliphat.policies import CopyError, StoreError
+from fliphat.policies.engine import engine
 from policy_model import DIM, Fits, without_syncs
 
 # A file whose opening was interrupted is closed by the interpreter, with a warning.
@@ -176,7 +177,7 @@ def save(play):
 #: What is interrupted, how many rounds are played before it, and functions whose every line is tried.
 ACTIONS = {
     "release": (release, 3, {"_turn", "_release", "_ready", "finish", "append"}),
-    "select": (plain_select, 4, {"append", "log_round"}),
+    "select": (plain_select, 4, {"append", "append_rounds", "_append"}),
     "update": (update, 4, {"update"}),
     "forget": (forget, 4, {"forget", "emptied"}),
     "save": (save, 4, {"save", "hand_over", "_detach", "seal"}),
@@ -276,11 +277,11 @@ def test_the_check_would_see_a_second_release(monkeypatch):
     policy = FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=3, growth=2)
     for number in (1, 2, 3):
         policy.update(policy.select(np.full((2, DIM), float(number))), float(number))
-    monkeypatch.setattr(engine.Engine, "_turn", lambda self: self.show(self.episode.successor.known))
+    monkeypatch.setattr(engine.Engine, "_turn", lambda self: self.show(self.episode.released.known))
     with pytest.raises(Exception):  # noqa: B017
         policy.select(np.ones((2, DIM)))
     first = policy.estimate.values.tolist()
-    policy._engine.episode.successor = None  # as if nothing had been kept of the release
+    policy._engine.episode.released = None  # as if nothing had been kept of the release
     with pytest.raises(Exception):  # noqa: B017
         policy.select(np.ones((2, DIM)))
     assert policy.estimate.values.tolist() != first and len(fits.of(0)) == 2
@@ -288,7 +289,7 @@ def test_the_check_would_see_a_second_release(monkeypatch):
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_save_whose_sealing_fails_leaves_no_live_object(tmp_path, monkeypatch, stored):
-    from fliphat.policies import files
+    from fliphat.policies.store import files
 
     play = prepared(tmp_path / "a", monkeypatch, "save", stored=stored)
 
@@ -297,7 +298,7 @@ def test_a_save_whose_sealing_fails_leaves_no_live_object(tmp_path, monkeypatch,
 
     with monkeypatch.context() as patch:
         if stored:
-            patch.setattr("fliphat.policies.snapshot.os.rename", lambda *_: fail(None))
+            patch.setattr("fliphat.policies.engine.snapshot.os.rename", lambda *_: fail(None))
         else:
             patch.setattr(files, "sync_directory", fail)
         with pytest.raises(OSError, match="no space"):

@@ -8,7 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import FLIPHAT
-from fliphat.policies import CopyError, SnapshotError, StoreError, faults, snapshot
+from fliphat.policies import CopyError, SnapshotError, StoreError
+from fliphat.policies.engine import snapshot
+from fliphat.policies.store import faults
 from fliphat.privacy import PrivacyWarning
 from policy_model import DIM, Fits
 
@@ -271,7 +273,8 @@ def test_a_save_that_fails_leaves_no_file_behind(tmp_path, monkeypatch, stored):
 
 
 def test_the_name_of_a_file_is_on_disk_before_the_ledger_names_it(tmp_path, monkeypatch):
-    from fliphat.policies import files, ledger
+    from fliphat.policies.store import files
+    from fliphat.policies.store.directory import ledger
 
     policy, order = make(store=tmp_path / "s"), []
     play(policy, 1, 3)

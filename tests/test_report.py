@@ -8,10 +8,10 @@ import subprocess
 import pytest
 
 from fliphat import FLIPHAT, __version__, cli
-from fliphat.experiments import Summary
-from fliphat.experiments.catalog import NAMES, experiment
+from fliphat.experiments.catalog import NAMES
 from fliphat.experiments.output.figures import draw
 from fliphat.experiments.output.report import Section, write_report
+from invented_results import invented
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.skipif(
@@ -19,22 +19,12 @@ needs_chromium = pytest.mark.skipif(
 )
 
 
-def invented(name):
-    one = experiment(name, quick=True)
-    summaries = []
-    for number, cell in enumerate(one.cells):
-        for at in cell.checkpoints:
-            mean = (100.0 + 40 * number) * (at / cell.rounds) ** 0.3
-            summaries.append(Summary(cell.labels, at, 5, mean, 0.9 * mean, 1.1 * mean))
-    return one, summaries
-
-
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     sections = []
     for name in NAMES:
-        one, summaries = invented(name)
+        one, summaries = invented(name, quick=True)
         figure = draw(one, summaries, folder / name)[0]
         sections.append(Section(one, summaries, one.sentence(summaries), figure))
     path = folder / "report.html"
@@ -47,7 +37,7 @@ def test_it_has_figures_tables_settings_versions_and_the_guarantee(report):
     assert page.count("data:image/png;base64,") == page.count("<table>") == len(NAMES)
     for name in NAMES:
         assert f'<section id="{name}">' in page and f'href="#{name}"' in page
-        one, summaries = invented(name)
+        one, summaries = invented(name, quick=True)
         for summary in (s for s in summaries if s.round == one.cells[0].rounds):
             assert f"<td>{summary.mean:,.0f}</td>" in page
         for cell in one.cells:

@@ -17,6 +17,7 @@ from fliphat.experiments.catalog import NAMES, NO_PRIVACY, _parts, experiment
 from fliphat.experiments.catalog.privacy_vs_hardness import privacy_dominates_below
 from fliphat.experiments.output.figures import draw
 from fliphat.experiments.output.table import text_table, write_csv
+from invented_results import invented
 
 
 def finding(one, summaries):
@@ -25,17 +26,6 @@ def finding(one, summaries):
 
 def published_regret(name, **labels):
     return experiment(name).published(labels)
-
-
-def invented(name):
-    """Summaries of a full experiment with made-up numbers: all figures in no time."""
-    one = experiment(name)
-    summaries = []
-    for number, cell in enumerate(one.cells):
-        for at in cell.checkpoints:
-            mean = (100.0 + 40 * number) * (at / cell.rounds) ** 0.3
-            summaries.append(Summary(cell.labels, at, 5, mean, 0.9 * mean, 1.1 * mean))
-    return one, summaries
 
 
 def test_reproduce_writes_runs_means_and_figures(tmp_path, capsys):

@@ -9,7 +9,7 @@ from fliphat import FLIPHAT
 from fliphat.environments import SparseClicks
 from fliphat.fit.iht import Iht
 from fliphat.policies import SparseEstimate
-from fliphat.policies.simulation import play
+from fliphat.simulation import play
 
 DIM, ARMS = 509_256, 5
 PUBLIC = {

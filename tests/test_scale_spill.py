@@ -15,9 +15,12 @@ import scipy.sparse as sp
 
 from fliphat import FLIPHAT
 from fliphat.environments import SparseClicks, SparseLinear
-from fliphat.policies import SpillError, files, rows, spill
-from fliphat.policies.limits import checked_memory_limit
-from fliphat.policies.simulation import play
+from fliphat.policies import SpillError
+from fliphat.policies.engine import rows
+from fliphat.policies.engine.rows import spill
+from fliphat.policies.engine.rows.limits import checked_memory_limit
+from fliphat.policies.store import files
+from fliphat.simulation import play
 
 DIM, ARMS, FIRST = 40, 3, 32
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
@@ -254,7 +257,7 @@ def test_a_forked_child_does_not_hold_the_file(tmp_path):
 import os, sys
 import numpy as np
 from fliphat import FLIPHAT
-from fliphat.policies import spill
+from fliphat.policies.engine.rows import spill
 policy = FLIPHAT(dim=4, sparsity=1, epsilon=1.0, delta=0.01, memory_limit=0)
 policy.select(np.ones((2, 4)))
 child = os.fork()

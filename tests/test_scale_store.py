@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from fliphat import FLIPHAT
 from fliphat.policies import StoreError
-from fliphat.policies import ledger as ledgers
+from fliphat.policies.store.directory import ledger as ledgers
 
 DIM, FIRST = 6, 24
 

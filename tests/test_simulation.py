@@ -4,7 +4,7 @@ import pytest
 from fliphat import FLIPHAT
 from fliphat.environments import SparseClicks, SparseLinear
 from fliphat.policies import CopyError, UniformRandom
-from fliphat.policies.simulation import play
+from fliphat.simulation import play
 from policy_model import Fits
 
 

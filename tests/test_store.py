@@ -12,7 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import FLIPHAT
-from fliphat.policies import StoreError, faults, files, ledger
+from fliphat.policies import StoreError
+from fliphat.policies.store import faults, files
+from fliphat.policies.store.directory import ledger
 from policy_model import DIM, GROWTH, Fits, Model, same
 
 FIRST = 3
@@ -462,7 +464,7 @@ def test_full_durability_syncs_every_call_and_batch_does_not(tmp_path, monkeypat
         decision = policy.select(np.ones((1, DIM)))
         with monkeypatch.context() as patch:
             patch.setattr(files, "sync", synced.append)
-            patch.setattr("fliphat.policies.journal._GROUP", 1e9)
+            patch.setattr("fliphat.policies.store.directory.journal._GROUP", 1e9)
             policy.update(decision, 1.0)
             for _ in range(9):
                 policy.update(policy.select(np.ones((1, DIM))), 1.0)

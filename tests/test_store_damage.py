@@ -89,7 +89,10 @@ def test_a_creation_that_was_cut_off_can_be_begun_again(tmp_path, monkeypatch):
     def crash(*_):
         raise Crash
 
-    for name in ("fliphat.policies.ledger._rename_to_new", "fliphat.policies.store.files.create_private"):
+    for name in (
+        "fliphat.policies.store.directory.ledger._rename_to_new",
+        "fliphat.policies.store.files.create_private",
+    ):
         path = tmp_path / name
         path.mkdir()
         with monkeypatch.context() as patch:
@@ -262,7 +265,7 @@ def test_a_claimed_episode_must_have_all_its_rounds(tmp_path, monkeypatch):
         open_store(tmp_path)
     for file in files:
         file.unlink()
-    with pytest.raises(StoreError, match="full episode 0 are missing"):
+    with pytest.raises(StoreError, match="has 0 rounds on disk instead of the 6"):
         open_store(tmp_path)
     for file, data in files.items():
         file.write_bytes(data)

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fliphat import FLIPHAT
 from fliphat.fit.iht import Iht
-from fliphat.policies import faults
+from fliphat.policies.store import faults
 from policy_model import DIM, GROWTH, Fits, Model, same
 
 FIRST = 2

@@ -1,13 +1,18 @@
 """Policies: what to play, and how it is learned privately."""
 
-from fliphat.policies.base import Decision, Decisions, Policy
-from fliphat.policies.errors import CopyError, SnapshotError, SpillError, StoreError
-from fliphat.policies.facts import EpisodeFacts, SparseEstimate
+from fliphat.policies.baselines import GreedyIHT, LassoBandit, LinUCB, UniformRandom
 from fliphat.policies.fliphat import FLIPHAT
-from fliphat.policies.iht import GreedyIHT
-from fliphat.policies.lasso import LassoBandit
-from fliphat.policies.linucb import LinUCB
-from fliphat.policies.uniform import UniformRandom
+from fliphat.policies.types import (
+    CopyError,
+    Decision,
+    Decisions,
+    EpisodeFacts,
+    Policy,
+    SnapshotError,
+    SparseEstimate,
+    SpillError,
+    StoreError,
+)
 
 __all__ = [
     "FLIPHAT",

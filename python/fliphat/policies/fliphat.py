@@ -26,14 +26,12 @@ import numpy.typing as npt
 from fliphat import _check
 from fliphat.fit import make_fit
 from fliphat.fit.settings import PerEpisode, Settings
-from fliphat.policies import handover, process, snapshot
-from fliphat.policies.base import Decision, Decisions
-from fliphat.policies.engine import Engine
-from fliphat.policies.errors import CopyError
-from fliphat.policies.facts import EpisodeFacts, SparseEstimate
-from fliphat.policies.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
-from fliphat.policies.recovery import restore
-from fliphat.policies.store import DURABILITIES, Store
+from fliphat.policies.engine import process, snapshot, state
+from fliphat.policies.engine.engine import Engine
+from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
+from fliphat.policies.store.base import Store
+from fliphat.policies.store.directory import DURABILITIES, open_store
+from fliphat.policies.types import CopyError, Decision, Decisions, EpisodeFacts, SparseEstimate
 from fliphat.privacy.guarantee import Guarantee
 
 __all__ = ["FLIPHAT"]
@@ -95,7 +93,7 @@ class FLIPHAT:
         "logistic" for rewards 0 and 1, such as clicks.
     rounds_per_user : int
         k: rounds of one user that are protected together. With user ids in `select`, rounds of a user beyond
-        k are played but not learned from; without, k is your promise.
+        k are played but not learned from; without, you promise that no user has more than k.
     context_scale, reward_scale : float
         Public guesses of the typical size of one context coordinate and of a reward.
     gradient_clip : float, optional
@@ -199,19 +197,14 @@ class FLIPHAT:
         engine = Engine(make_fit(settings), memory_limit=limit)
         self._begin(engine, stacklevel=4)
         if store is not None:
-            opened = Store(store, engine.settings, durability, engine.secret)
-            try:
-                restore(engine, opened)
-            except BaseException:
-                opened.close()  # whoever caught the error may put things right and open it again
-                raise
+            open_store(store, durability, engine)
 
     def _begin(self, engine: Engine, stacklevel: int) -> None:
         self._engine: Engine | None = engine
         self._public: _Public | None = None
         self._reason = ""  # why there is no engine
         self._settings, self._fit = engine.settings, engine.fit
-        self._process = process.current()
+        self._process = process.token
         self._lock = threading.RLock()
         self._close_asked = False
         self._guarantee = engine.fit.guarantee(stacklevel=stacklevel)
@@ -392,7 +385,7 @@ class FLIPHAT:
         From a signal's handler that runs in the middle of another call of the same thread, that call is
         finished first, or undone by the handler's exception, and then the policy is closed.
         """
-        if self._process is not process.current():  # before the lock, which may never be given back here
+        if self._process is not process.token:  # before the lock, which may never be given back here
             return
         if self._in_own_call():
             self._close_asked = True
@@ -409,7 +402,7 @@ class FLIPHAT:
         with self._playing() as engine:
             saving = snapshot.Saving(Path(path))
             try:
-                saving.write(*handover.to_arrays(engine))
+                saving.write(*state.to_arrays(engine))
                 # The object loses the right to play before anything else can have it.
                 self._detach(_SAVED)
                 if engine.store is not None:
@@ -467,7 +460,10 @@ class FLIPHAT:
         policy = cls.__new__(cls)
 
         def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
-            policy._begin(handover.from_arrays(record, arrays, functions, limit), stacklevel=6)
+            settings = Settings.from_dict(record["settings"], functions)
+            engine = Engine(make_fit(settings), memory_limit=limit)
+            state.fill(engine, record, arrays)
+            policy._begin(engine, stacklevel=6)
 
         snapshot.consume(Path(path), build)
         return policy
@@ -489,7 +485,7 @@ class FLIPHAT:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._engine, self._public, self._reason = None, state["public"], _COPY
         self._settings, self._guarantee = state["settings"], state["guarantee"]
-        self._process, self._lock, self._close_asked = process.current(), threading.RLock(), False
+        self._process, self._lock, self._close_asked = process.token, threading.RLock(), False
 
     @contextlib.contextmanager
     def _playing(self) -> Iterator[Engine]:
@@ -506,7 +502,7 @@ class FLIPHAT:
 
     def _refuse_child_and_handler(self) -> None:
         """Refuse whoever would wait for ever: a forked child, and a handler in the middle of a call."""
-        if self._process is not process.current():
+        if self._process is not process.token:
             raise CopyError(_CHILD)
         if self._in_own_call():
             raise RuntimeError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from fliphat import __version__, _check
 from fliphat.experiments.run.recipe import Recipe
-from fliphat.policies.simulation import play
+from fliphat.simulation import play
 
 __all__ = ["KEY_FORMAT", "Cell", "Labels", "Run", "grid", "run_cell"]
 

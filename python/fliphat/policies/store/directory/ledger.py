@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from fliphat.policies import files
-from fliphat.policies.errors import StoreError
+from fliphat.policies.store import files
+from fliphat.policies.types import StoreError
 
 __all__ = [
     "CLAIMED",

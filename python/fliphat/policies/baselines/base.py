@@ -1,7 +1,7 @@
 """What the policies without privacy have in common. They are here to be compared with.
 
 A baseline says how it chooses (`_arms`), what it learns (`_learn`) and for how long its choice stays the same
-(`remaining`). From that follow the calls of :class:`~fliphat.policies.base.Policy`, and `play`, which a
+(`remaining`). From that follow the calls of :class:`~fliphat.policies.types.Policy`, and `play`, which a
 simulation uses: greedy baselines let the environment draw only what they look at.
 """
 
@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from fliphat import _check, kernels
 from fliphat.kernels import _rows
-from fliphat.policies.base import Decision, Decisions
-from fliphat.policies.contexts import many_rounds, one_round
-from fliphat.policies.world import Played, PlayedParts, World, plain_block
+from fliphat.policies.engine.inputs import many_rounds, one_round
+from fliphat.policies.outcomes import Environment, Played, PlayedParts, plain_block
+from fliphat.policies.types import Decision, Decisions
 
 __all__ = ["Baseline", "GreedyBaseline", "RefitTimes"]
 
@@ -124,8 +124,8 @@ class Baseline(ABC):
 
     # Simulations
 
-    def play(self, environment: World, rounds: int) -> Played:
-        """Play simulated rounds; what `fliphat.policies.simulation.play` calls."""
+    def play(self, environment: Environment, rounds: int) -> Played:
+        """Play simulated rounds; what `fliphat.simulation.play` calls."""
         if environment.dim != self.dim:
             raise ValueError(
                 f"environment must have the policy's dim = {self.dim}, got dim = {environment.dim}"
@@ -135,7 +135,7 @@ class Baseline(ABC):
             parts.add(self._play_some(environment, min(rounds - parts.rounds, self.remaining)))
         return parts.joined()
 
-    def _play_some(self, environment: World, most: int) -> Any:
+    def _play_some(self, environment: Environment, most: int) -> Any:
         drawn = environment.draw(min(most, plain_block(environment)))
         outcome = drawn.settle(self._arms(drawn.contexts))
         self._take_in(outcome.rows, outcome.rewards)
@@ -155,7 +155,7 @@ class GreedyBaseline(Baseline):
     def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         return np.asarray(kernels.select_arms(contexts, self.estimate, self._rng), np.int64)
 
-    def _play_some(self, environment: World, most: int) -> Any:
+    def _play_some(self, environment: Environment, most: int) -> Any:
         outcome = environment.play(most, self.estimate, rows=self._keeps_rows)
         self._take_in(outcome.rows, outcome.rewards)
         return outcome

@@ -6,8 +6,8 @@ One number a round says all there is to know about its reward, at 4 bytes a roun
 |---|---|
 | NaN | awaited |
 | a finite number | the reward |
-| -inf | awaited, but the row is one of zeros whatever comes (invalid, user beyond the limit, forgotten) |
-| +inf | came, and the row is one of zeros |
+| -inf | awaited, and not learned from whatever comes: invalid, user beyond the limit, forgotten |
+| +inf | came, and not learned from |
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.base import EpisodePlan, Known
-from fliphat.policies.facts import EpisodeFacts
-from fliphat.policies.rows import RowStore
+from fliphat.policies.engine.rows.base import RowStore
+from fliphat.policies.types import EpisodeFacts
 
-__all__ = ["AWAITED", "UNUSED", "UNUSED_CAME", "Episode", "Successor"]
+__all__ = ["AWAITED", "NOT_LEARNED", "NOT_LEARNED_CAME", "Episode", "Released"]
 
 AWAITED = np.nan
-UNUSED = -np.inf
-UNUSED_CAME = np.inf
+NOT_LEARNED = -np.inf
+NOT_LEARNED_CAME = np.inf
 
 
 @dataclass(frozen=True)
-class Successor:
+class Released:
     """What an episode's rows were turned into, and the episode after it."""
 
     facts: EpisodeFacts
@@ -53,9 +53,9 @@ class Episode:
         "largest",
         "length",
         "plan",
+        "released",
         "rows",
         "spans",
-        "successor",
     )
 
     def __init__(self, plan: EpisodePlan, first_round: int, dtype: str) -> None:
@@ -65,7 +65,7 @@ class Episode:
         self.length = plan.rows
         self.filled = 0
         self.claimed = False  # rewards that come after the fit was claimed are late
-        self.successor: Successor | None = None  # set once, when the estimate of these rows is final
+        self.released: Released | None = None  # set once, when the estimate of these rows is final
         self.rows: RowStore | None = None
         self.codes: npt.NDArray[Any] = np.full(self.length, AWAITED, dtype)
         self.largest = float(np.finfo(dtype).max)
@@ -78,14 +78,17 @@ class Episode:
         return self.filled == self.length
 
     def append(self, count: int, first_id: int, codes: Any) -> None:
-        """Make `count` rounds count, with consecutive ids: here, and nowhere else, a round begins to exist.
+        """Make `count` staged rounds count, with consecutive ids: only here does a round begin to exist.
 
         `codes` are written over whatever an interrupted call left. The last line is the one that counts.
         """
-        self.codes[self.filled : self.filled + count] = codes
-        if not self.spans or first_id != self.id_of(self.filled):
-            self.spans.append((self.filled, first_id))
-        self.filled += count
+        at = self.filled
+        self.codes[at : at + count] = codes
+        if not self.spans or first_id != self.id_of(at):
+            self.spans.append((at, first_id))
+        if self.rows is not None:
+            self.rows.advance(at, count)
+        self.filled = at + count
 
     def id_of(self, row: int) -> int:
         """Return the id of a played round, or the one that would continue the last run."""
@@ -110,7 +113,7 @@ class Episode:
     def awaited(self) -> npt.NDArray[np.int64]:
         """Return the rows whose reward has not come."""
         codes = self.codes[: self.filled]
-        return np.flatnonzero(np.isnan(codes) | (codes == UNUSED))
+        return np.flatnonzero(np.isnan(codes) | (codes == NOT_LEARNED))
 
     def forget(self, rows: RowStore | None = None) -> None:
         """Turn every row played so far into zeros; rewards may still come and change nothing.
@@ -119,8 +122,8 @@ class Episode:
         episode is one that can go on.
         """
         codes = self.codes[: self.filled]
-        came = np.isfinite(codes) | (codes == UNUSED_CAME)
-        codes[:] = np.where(came, UNUSED_CAME, UNUSED)
+        came = np.isfinite(codes) | (codes == NOT_LEARNED_CAME)
+        codes[:] = np.where(came, NOT_LEARNED_CAME, NOT_LEARNED)
         before = self.rows
         if before is not None:
             self.rows = before.emptied(self.filled) if rows is None else rows

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _check, kernels
-from fliphat.policies.baseline import GreedyBaseline, RefitTimes
+from fliphat.policies.baselines.base import GreedyBaseline, RefitTimes
 
 __all__ = ["LassoBandit"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies.spill import SpillFile
+from fliphat.policies.engine.rows.spill import SpillFile
 
 __all__ = ["Growing"]
 

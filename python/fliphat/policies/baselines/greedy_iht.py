@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fliphat import _check
 from fliphat.fit import defaults
 from fliphat.kernels import _niht
-from fliphat.policies.baseline import GreedyBaseline
+from fliphat.policies.baselines.base import GreedyBaseline
 
 __all__ = ["GreedyIHT"]
 

@@ -1,4 +1,4 @@
-"""A private file without a name, for rows that memory has no room for.
+"""Dense rows in a private file without a name, for episodes that memory has no room for.
 
 The system gives the file back when it is closed or the process ends, however it ends. Rows are written with
 plain writes, never through a mapping: a full disk is then an error of the call that met it, where a mapping
@@ -18,10 +18,11 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies import files
-from fliphat.policies.errors import SpillError
+from fliphat.policies.engine.rows.base import ChosenRows, DenseStore
+from fliphat.policies.store import files
+from fliphat.policies.types import SpillError
 
-__all__ = ["SpillFile"]
+__all__ = ["SpillFile", "SpilledRows"]
 
 _LIVE: weakref.WeakSet[SpillFile] = weakref.WeakSet()
 
@@ -84,6 +85,46 @@ class SpillFile:
                 "the temporary file of the open episode's rows was cut off: they are lost. forget() goes on "
                 "without them",
             )
+
+
+class SpilledRows(DenseStore):
+    """Dense rows in a nameless file; only what one call stages is in memory."""
+
+    def __init__(self, length: int, dim: int, dtype: npt.DTypeLike) -> None:
+        super().__init__(length, dim, dtype)
+        self._one_row: npt.NDArray[Any] = np.zeros((1, dim), dtype)
+        self.file = SpillFile(dtype)
+
+    def place(self, at: int, count: int) -> npt.NDArray[Any]:
+        """See :class:`DenseStore`."""
+        return self._one_row if count == 1 else np.empty((count, self.dim), self.dtype)
+
+    def put(self, at: int, rows: ChosenRows) -> None:
+        """See :class:`RowStore`."""
+        assert isinstance(rows, np.ndarray)
+        self.file.write(at * self.dim, rows)
+
+    def advance(self, at: int, count: int) -> None:
+        """See :class:`RowStore`."""
+        self._one_row[:] = 0
+
+    def emptied(self, filled: int) -> SpilledRows:
+        """See :class:`RowStore`."""
+        fresh = SpilledRows(self.length, self.dim, self.dtype)
+        fresh.file.clear(filled * self.dim)
+        return fresh
+
+    def wipe(self) -> None:
+        """See :class:`RowStore`."""
+        self.file.clear(0)
+
+    def matrix(self) -> Any:
+        """See :class:`RowStore`."""
+        return self.file.mapped((self.length, self.dim))
+
+    def first(self, filled: int) -> npt.NDArray[Any]:
+        """See :class:`RowStore`."""
+        return self.file.mapped((filled, self.dim))
 
 
 def _failed(what: str, error: OSError) -> SpillError:

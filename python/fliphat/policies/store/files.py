@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fliphat.policies.errors import StoreError
+from fliphat.policies.types import StoreError
 
 __all__ = ["create_private", "lock", "sync", "sync_directory", "unlock", "write_all"]
 

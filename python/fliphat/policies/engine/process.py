@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["current"]
+__all__ = ["token"]
 
-
-def current() -> object:
-    """Return an object that stays the same in this process, and is another in a forked child."""
-    return _current
+#: An object that stays the same in this process, and is another in a forked child.
+token = object()
 
 
 def _begin() -> None:
-    global _current
-    _current = object()
+    global token
+    token = object()
 
-
-_current = object()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin)

@@ -27,8 +27,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies import faults, files
-from fliphat.policies.errors import SnapshotError, StoreError
+from fliphat.policies.store import faults, files
+from fliphat.policies.types import SnapshotError, StoreError
 
 __all__ = ["VERSION", "Saving", "consume", "seal"]
 

@@ -14,33 +14,30 @@ import os
 import weakref
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from fliphat.fit.settings import Settings, complete
-from fliphat.policies import faults, files, ledger, snapshot
-from fliphat.policies.base import Decision
-from fliphat.policies.errors import StoreError
-from fliphat.policies.facts import EpisodeFacts
-from fliphat.policies.filerows import FileRows
-from fliphat.policies.journal import Journal
-from fliphat.policies.ledger import CLAIMED, COMMITTED, OPEN, RELEASED, Ledger
-from fliphat.policies.records import HAS_KEY, KEPT, ROUND, emptied, keys_of, pack_round, user_flags, users_of
+from fliphat.policies.engine import snapshot
+from fliphat.policies.engine.episode import Episode, Released
+from fliphat.policies.store import faults, files
+from fliphat.policies.store.base import PlayedRounds
+from fliphat.policies.store.directory import ledger
+from fliphat.policies.store.directory.journal import Journal
+from fliphat.policies.store.directory.ledger import CLAIMED, COMMITTED, OPEN, RELEASED, Ledger
+from fliphat.policies.store.directory.records import emptied, keys_of, packed, users_of
+from fliphat.policies.store.directory.rows import FileRows, file_rows
+from fliphat.policies.types import StoreError
 
-if TYPE_CHECKING:
-    from fliphat.policies.engine import Engine
-    from fliphat.policies.episode import Episode
-
-__all__ = ["DURABILITIES", "Store"]
+__all__ = ["DURABILITIES", "DirectoryStore"]
 
 DURABILITIES: Final = ("full", "batch")
 
-_LIVE: weakref.WeakSet[Store] = weakref.WeakSet()
+_LIVE: weakref.WeakSet[DirectoryStore] = weakref.WeakSet()
 
 
-class Store:
+class DirectoryStore:
     """The open directory of one live policy."""
 
     def __init__(
@@ -99,46 +96,18 @@ class Store:
                 dim=self.settings.dim,
                 durability=self.durability,
             )
-            self._rows = FileRows(self._journal, self._open[2])
+            self._rows = file_rows(self._journal, self._open[2])
         return self._rows
 
-    def log_round(
-        self, decision: Decision, keep: bool, user: bytes, user_kind: str | None, key: bytes
-    ) -> None:
-        """Append one played round with the row that was staged for it."""
+    def append_rounds(self, played: PlayedRounds) -> None:
+        """Append played rounds with the rows that were staged for them."""
         rows = self._rows
         assert rows is not None
         assert self._journal is not None
-        flags = (KEPT if keep else 0) | (user_flags(user_kind) if user_kind else 0) | (HAS_KEY if key else 0)
-        length = int(rows.staged_lengths[0]) if rows.layout == "csr" else 0
-        arm = decision.arm if decision.valid else -1 - decision.arm
         with self:
-            self._journal.add_rounds(1, pack_round(decision.id, arm, length, flags, user, key), rows.staged)
+            self._journal.add_rounds(len(played.arms), packed(played, rows.staged_lengths), rows.staged)
 
-    def log_rounds(
-        self,
-        ids: npt.NDArray[np.int64],
-        chosen: npt.NDArray[np.int64],
-        keep: npt.NDArray[np.uint8] | None,
-        users: list[bytes] | None,
-        user_kind: str | None,
-    ) -> None:
-        """Append several played rounds with the rows that were staged for them."""
-        rows = self._rows
-        assert rows is not None
-        assert self._journal is not None
-        records = np.zeros(len(ids), ROUND)
-        records["id"], records["arm"] = ids, chosen
-        records["flags"] = KEPT if keep is None else keep * KEPT
-        if rows.layout == "csr":
-            records["length"] = rows.staged_lengths
-        if users is not None and user_kind is not None:
-            records["flags"] |= user_flags(user_kind)
-            records["user"] = np.frombuffer(b"".join(users), records.dtype["user"])
-        with self:
-            self._journal.add_rounds(len(ids), records.tobytes(), rows.staged)
-
-    def log_rewards(self, rows: Any, codes: Any, late: int = 0) -> None:
+    def append_rewards(self, rows: Any, codes: Any, late: int = 0) -> None:
         """Append rewards, by row of the open episode."""
         with self:
             if self._journal is not None:
@@ -149,10 +118,6 @@ class Store:
                 connection.execute(
                     "UPDATE meta SET value = CAST(value AS INTEGER) + ? WHERE name = 'late'", (late,)
                 )
-
-    def log_late(self, count: int) -> None:
-        """Append that rewards came too late."""
-        self.log_rewards((), (), count)
 
     # What a release does, in this order
 
@@ -168,8 +133,9 @@ class Store:
                 self._move(connection, episode.index, OPEN, CLAIMED)
             faults.reached("claimed")
 
-    def commit(self, facts: EpisodeFacts, engine: Engine) -> None:
+    def commit(self, released: Released, scalars: dict[str, Any]) -> None:
         """Make an estimate durable, with the rounds of users it learned from and the keys played."""
+        facts, index = released.facts, released.facts.episode
         with self:
             assert self._journal is not None
             # All rounds of the episode, or an error: a user whose round is not counted is learned from again.
@@ -178,26 +144,20 @@ class Store:
             users = Counter(users_of(rounds))
             faults.reached("before commit")
             with self._ledger.transaction() as connection:
-                self._move(connection, facts.episode, CLAIMED, COMMITTED)
+                self._move(connection, index, CLAIMED, COMMITTED)
+                estimate = facts.estimate.indices.tobytes(), facts.estimate.values.tobytes()
                 connection.execute(
                     "UPDATE episodes SET facts = ?, indices = ?, numbers = ? WHERE episode = ?",
-                    (
-                        json.dumps(facts.to_dict()),
-                        facts.estimate.indices.tobytes(),
-                        facts.estimate.values.tobytes(),
-                        facts.episode,
-                    ),
+                    (json.dumps(facts.to_dict()), *estimate, index),
                 )
                 connection.execute(
-                    "INSERT INTO episodes VALUES (?, ?, 0, NULL, NULL, NULL)", (facts.episode + 1, OPEN)
+                    "INSERT INTO episodes VALUES (?, ?, 0, NULL, NULL, NULL)", (index + 1, OPEN)
                 )
                 ledger.add_users(connection, users)
-                ledger.add_keys(
-                    connection, ((name, *decision) for name, decision in keys_of(rounds, facts.episode))
-                )
-                ledger.put(connection, "with_users", json.dumps(engine.with_users))
-                ledger.put(connection, "user_kind", json.dumps(engine.user_kind))
-                ledger.put(connection, "late", engine.late)
+                ledger.add_keys(connection, ((name, *decision) for name, decision in keys_of(rounds, index)))
+                ledger.put(connection, "known", json.dumps(released.known.to_record()))
+                for name, value in scalars.items():
+                    ledger.put(connection, name, json.dumps(value))
                 faults.reached("commit written")
             faults.reached("committed")
 
@@ -249,6 +209,12 @@ class Store:
     def turn_to(self, episode: int, generation: int, length: int) -> None:
         """Make an episode the open one."""
         self._open = (episode, generation, length)
+
+    def refuse_until_reopened(self) -> None:
+        """Raise, now and in every later call."""
+        self.failed = True
+        with self:
+            pass
 
     def reopen_rows(self) -> tuple[Journal | None, FileRows | None]:
         """Open the open episode's files, if any call began them."""

@@ -20,9 +20,9 @@ from typing import IO, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies import faults, files
-from fliphat.policies.errors import StoreError
-from fliphat.policies.records import ROUND
+from fliphat.policies.store import faults, files
+from fliphat.policies.store.directory.records import ROUND
+from fliphat.policies.types import StoreError
 
 __all__ = ["Frame", "Journal"]
 
@@ -52,7 +52,7 @@ _GROUP: Final = 0.1
 #: A disk writes blocks of at least this many bytes.
 _BLOCK: Final = 512
 _NEW: Final = "new-"
-_CHUNK: Final = 1 << 20
+_CHUNK: Final = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Scan:
     """What was read: whole frames, where they end, and what is wrong with what follows, if anything."""
 
     frames: list[Frame] = field(default_factory=list)
-    read: list[tuple[_Head, bytes]] = field(default_factory=list)
+    to_rewrite: list[tuple[_Head, bytes]] = field(default_factory=list)
     events_end: int = _HEADER.size
     row_bytes: int = 0
     torn: bool = False
@@ -260,7 +260,7 @@ class Journal:
         """Write the first version's events again with the checksums of this one."""
         events, self._version = self.paths[0], 2
         parts = [_HEADER.pack(_MAGIC, _LAYOUTS[self.layout], _DTYPES[self.dtype.name])]
-        for head, payload in scan.read:
+        for head, payload in scan.to_rewrite:
             parts.append(
                 self._frame(head.kind, head.count, head.late, head.rows_crc, head.row_bytes, payload)
             )
@@ -312,7 +312,8 @@ class Journal:
                         break
                     records = np.frombuffer(payload, _RECORDS[head.kind])
                     is_rounds = head.kind == _ROUNDS
-                    scan.read.append((head, payload))
+                    if self._version == 1:
+                        scan.to_rewrite.append((head, payload))
                     scan.frames.append(
                         Frame(records if is_rounds else None, None if is_rounds else records, head.late)
                     )

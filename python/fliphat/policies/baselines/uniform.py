@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies.baseline import GreedyBaseline
+from fliphat.policies.baselines.base import GreedyBaseline
 
 __all__ = ["UniformRandom"]
 

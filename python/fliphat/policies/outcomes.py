@@ -8,13 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Played", "PlayedParts", "World", "plain_block"]
+__all__ = ["Environment", "Played", "PlayedParts", "plain_block"]
 
 #: Numbers drawn at once where every arm's row is drawn: 64 MB of float32.
 _BLOCK_NUMBERS = 2**24
 
 
-class World(Protocol):
+class Environment(Protocol):
     """The calls of :class:`fliphat.environments.Environment` that policies make."""
 
     layout: str
@@ -65,7 +65,7 @@ class PlayedParts:
         return Played(*(np.concatenate(column) for column in zip(*self._parts, strict=True)))
 
 
-def plain_block(environment: World) -> int:
+def plain_block(environment: Environment) -> int:
     """Return how many rounds to draw whole at once."""
     width = environment.dim if environment.layout == "dense" else 1024
     return max(1, _BLOCK_NUMBERS // (environment.arms * width))

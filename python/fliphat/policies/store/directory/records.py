@@ -9,24 +9,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies.base import Decision
-from fliphat.policies.identity import DIGEST_BYTES
+from fliphat.policies.engine.episode import AWAITED, NOT_LEARNED
+from fliphat.policies.engine.inputs import DIGEST_BYTES
+from fliphat.policies.store.base import PlayedRounds
+from fliphat.policies.types import Decision
 
-__all__ = [
-    "HAS_KEY",
-    "HAS_USER",
-    "KEPT",
-    "ROUND",
-    "emptied",
-    "keys_of",
-    "pack_round",
-    "user_flags",
-    "user_kind_of",
-    "users_of",
-]
+__all__ = ["HAS_USER", "ROUND", "codes_of", "emptied", "keys_of", "packed", "user_kind_of", "users_of"]
 
 #: Flags of a round: its row may be learned from; it had a user id; it had a key.
-KEPT: Final = 1
+LEARNED: Final = 1
 HAS_USER: Final = 2
 HAS_KEY: Final = 4
 #: Two more bits of a round's flags: the kind of its user id, 0 if a first-version store did not say.
@@ -45,14 +36,31 @@ ROUND = np.dtype(
 )
 
 
-def pack_round(identity: int, arm: int, length: int, flags: int, user: bytes, key: bytes) -> bytes:
-    """Return one record of :data:`ROUND`."""
-    return _ROUND.pack(identity, arm, length, flags, user, key)
+def packed(played: PlayedRounds, lengths: npt.NDArray[np.uint32] | None) -> bytes:
+    """Return records of :data:`ROUND`; `lengths` are the stored values of sparse rows."""
+    flags = (HAS_USER | _KIND_BITS[played.user_kind] if played.user_kind else 0) | (
+        HAS_KEY if played.key else 0
+    )
+    if len(played.arms) == 1:
+        learned = LEARNED if played.learned is None or played.learned[0] else 0
+        length = 0 if lengths is None else int(lengths[0])
+        user = b"" if played.users is None else played.users[0]
+        return _ROUND.pack(played.first_id, played.arms[0], length, flags | learned, user, played.key)
+    records = np.zeros(len(played.arms), ROUND)
+    records["id"] = np.arange(played.first_id, played.first_id + len(records))
+    records["arm"] = played.arms
+    records["flags"] = flags | (LEARNED if played.learned is None else np.asarray(played.learned) * LEARNED)
+    if lengths is not None:
+        records["length"] = lengths
+    if played.users is not None:
+        records["user"] = np.frombuffer(b"".join(played.users), ROUND["user"])
+    return records.tobytes()
 
 
-def user_flags(kind: str) -> int:
-    """Return the flags of a round whose user id is of this kind."""
-    return HAS_USER | _KIND_BITS[kind]
+def codes_of(rounds: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return what is known of the rounds' rewards before any came."""
+    not_learned = (rounds["arm"] < 0) | ((rounds["flags"] & LEARNED) == 0)
+    return np.where(not_learned, NOT_LEARNED, AWAITED)
 
 
 def user_kind_of(rounds: npt.NDArray[Any]) -> str | None:
@@ -66,7 +74,7 @@ def emptied(
     """Return rounds without contents: what a journal appends once they are forgotten."""
     empty = rounds.copy()
     empty["length"] = 0
-    empty["flags"] &= 0xFF - KEPT
+    empty["flags"] &= 0xFF - LEARNED
     if layout == "csr":
         return len(empty), empty.tobytes(), [np.zeros(0, np.int32), np.zeros(0, dtype)]
     return len(empty), empty.tobytes(), [np.zeros((len(empty), dim), dtype)]

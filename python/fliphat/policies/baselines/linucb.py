@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _check
-from fliphat.policies.baseline import Baseline, RefitTimes
+from fliphat.policies.baselines.base import Baseline, RefitTimes
 
 __all__ = ["LinUCB"]
 

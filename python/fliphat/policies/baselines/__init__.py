@@ -1,0 +1,8 @@
+"""Policies without privacy, to be compared with: one file each, and what they share in `base`."""
+
+from fliphat.policies.baselines.greedy_iht import GreedyIHT
+from fliphat.policies.baselines.lasso import LassoBandit
+from fliphat.policies.baselines.linucb import LinUCB
+from fliphat.policies.baselines.uniform import UniformRandom
+
+__all__ = ["GreedyIHT", "LassoBandit", "LinUCB", "UniformRandom"]

@@ -1,0 +1,144 @@
+"""Everything an engine knows, as values that a store or a file can hold, and back.
+
+The directory's ledger and the saved file both use what is here, so that a new number of the engine is one new
+name in `_SCALARS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.fit.known import SparseEstimate
+from fliphat.policies.engine.inputs import DIGEST_BYTES
+from fliphat.policies.engine.rows import SparseChosen
+from fliphat.policies.types import Decision, EpisodeFacts
+
+if TYPE_CHECKING:
+    from fliphat.policies.engine.engine import Engine
+
+__all__ = ["fill", "scalars", "set_releases", "set_scalars", "to_arrays"]
+
+#: The engine's own numbers, each as JSON can hold it.
+_SCALARS: Final = ("with_users", "user_kind", "late", "incarnation")
+
+
+def scalars(engine: Engine) -> dict[str, Any]:
+    """Return the engine's own numbers."""
+    return {name: getattr(engine, name) for name in _SCALARS}
+
+
+def set_scalars(engine: Engine, record: Mapping[str, Any]) -> None:
+    """Set the engine's own numbers; one that an earlier version did not write stays as it is."""
+    for name in _SCALARS:
+        if name in record:
+            setattr(engine, name, record[name])
+
+
+def set_releases(
+    engine: Engine,
+    releases: Iterable[tuple[dict[str, Any], npt.NDArray[np.int64], npt.NDArray[np.float64]]],
+    known: dict[str, Any] | None,
+) -> None:
+    """Show what was released: each episode's facts and estimate, and what is known after the last.
+
+    Format 1 did not write what is known. Its only fit knew its last estimate.
+    """
+    for facts, indices, values in releases:
+        estimate = SparseEstimate(indices, values, engine.settings.dim)
+        engine.history.append(EpisodeFacts.from_dict(facts, estimate))
+    if not engine.history:
+        return
+    last = engine.history[-1].estimate
+    if known is None:
+        known = {
+            "episodes": len(engine.history),
+            "dim": last.dim,
+            "indices": last.indices.tolist(),
+            "values": last.values.tolist(),
+        }
+    engine.show(engine.fit.recall(known))
+
+
+def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Return a record for JSON and arrays, which hold private rows and rewards."""
+    episode = engine.episode
+    record = {
+        "settings": engine.settings.to_dict(),
+        "secret": engine.secret.hex(),
+        **scalars(engine),
+        "history": [facts.to_dict() for facts in engine.history],
+        "known": engine.known.to_record(),
+        "episode": {
+            "index": episode.index,
+            "first_round": episode.first_round,
+            "filled": episode.filled,
+            "claimed": episode.claimed,
+            "spans": episode.spans,
+            "layout": None if episode.rows is None else episode.rows.layout,
+        },
+        "generator": engine.rng.bit_generator.state if engine.settings.seed is not None else None,
+    }
+    estimates = [facts.estimate for facts in engine.history]
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "sizes": np.array([len(one.indices) for one in estimates], np.int64),
+        "indices": np.concatenate([np.zeros(0, np.int64), *(one.indices for one in estimates)]),
+        "numbers": np.concatenate([np.zeros(0), *(one.values for one in estimates)]),
+        "users": _digests(engine.users),
+        "counts": np.array(list(engine.users.values()), np.int64),
+        "keys": _digests(engine.keys),
+        "decisions": np.array(list(engine.keys.values()), np.int64).reshape(-1, 4),
+        "codes": episode.codes[: episode.filled],
+    }
+    if episode.rows is not None:
+        rows = episode.rows.first(episode.filled)
+        if isinstance(rows, SparseChosen):
+            arrays |= {"lengths": rows.lengths, "columns": rows.columns, "values": rows.values}
+        else:
+            arrays["rows"] = rows
+    return record, arrays
+
+
+def fill(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    """Make a new engine the one that :func:`to_arrays` described."""
+    engine.secret = bytes.fromhex(record["secret"])
+    set_scalars(engine, record)
+    if record["generator"] is not None:
+        engine.rng.bit_generator.state = record["generator"]
+    engine.users = {
+        name.tobytes(): int(count) for name, count in zip(arrays["users"], arrays["counts"], strict=True)
+    }
+    engine.keys = {
+        name.tobytes(): Decision(int(identity), int(arm), bool(valid), int(episode))
+        for name, (identity, arm, valid, episode) in zip(arrays["keys"], arrays["decisions"], strict=True)
+    }
+    ends = np.cumsum(arrays["sizes"])
+    parts = [slice(end - size, end) for end, size in zip(ends, arrays["sizes"], strict=True)]
+    releases = [
+        (facts, arrays["indices"][part], arrays["numbers"][part])
+        for facts, part in zip(record["history"], parts, strict=True)
+    ]
+    set_releases(engine, releases, record.get("known"))
+    _fill_episode(engine, record["episode"], arrays)
+
+
+def _fill_episode(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    episode = engine.episode = engine.new_episode(record["first_round"])
+    if record["layout"] is not None:
+        episode.rows = engine.new_rows(record["layout"])
+        if record["layout"] == "csr":
+            episode.rows.put(0, SparseChosen(arrays["lengths"], arrays["columns"], arrays["values"]))
+        else:
+            episode.rows.put(0, arrays["rows"])
+    spans = [(int(first), int(identity)) for first, identity in record["spans"]]
+    ends = [*(first for first, _ in spans[1:]), record["filled"]]
+    for (first, identity), end in zip(spans, ends, strict=False):  # no span, if no round was played
+        episode.append(end - first, identity, arrays["codes"][first:end])
+    episode.claimed = record["claimed"]
+
+
+def _digests(named: dict[bytes, Any]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(b"".join(named), np.uint8).reshape(-1, DIGEST_BYTES)

@@ -1,0 +1,1 @@
+"""Stores that keep a policy durably; `base` says what the engine asks of one."""

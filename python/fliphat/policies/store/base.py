@@ -1,0 +1,93 @@
+"""What an engine asks of a store, whatever it is made of.
+
+A store has one live owner. Each call returns when what it was told is durable (or, with grouped syncs, will
+be from some moment on), or raises; after it raised, the store must be opened again, because only the store
+knows how much of the call arrived. A release is three calls in this order: `claim`, `commit`, `finish`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from fliphat.policies.engine.episode import Episode, Released
+    from fliphat.policies.engine.rows import RowStore
+
+__all__ = ["PlayedRounds", "Store"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedRounds:
+    """The rounds of one call, whose rows are staged and which do not count yet.
+
+    Attributes
+    ----------
+    first_id : int
+        Ids are consecutive.
+    arms : sequence of int, shape (n,)
+        ``-1 - arm`` for an invalid round.
+    learned : sequence of bool or uint8, shape (n,), or None
+        0 for rounds of users beyond their limit; None if there are none.
+    users : list of bytes, or None
+        Digests of user ids.
+    user_kind : str or None
+        The kind of all user ids.
+    key : bytes
+        The digest of a single round's key, empty without one.
+    """
+
+    first_id: int
+    arms: Sequence[int] | npt.NDArray[np.int64]
+    learned: Sequence[bool] | npt.NDArray[np.uint8] | None
+    users: list[bytes] | None
+    user_kind: str | None
+    key: bytes = b""
+
+
+class Store(Protocol):
+    """The durable half of one live policy."""
+
+    def rows(self, layout: str) -> RowStore:
+        """Begin the open episode's rows."""
+
+    def append_rounds(self, played: PlayedRounds) -> None:
+        """Keep played rounds, with the rows that were staged for them."""
+
+    def append_rewards(self, rows: Any, codes: Any, late: int = 0) -> None:
+        """Keep rewards, by row of the open episode, and how many came too late."""
+
+    def claim(self, episode: Episode) -> None:
+        """Fix which rewards count; done again after a fit that failed, it changes nothing."""
+
+    def commit(self, released: Released, scalars: dict[str, Any]) -> None:
+        """Keep what an episode released, with its users' counts, its keys and the engine's numbers."""
+
+    def finish(self, episode: int, next_length: int) -> None:
+        """Drop a committed episode's rows and turn to the next; done again, it changes nothing."""
+
+    def forget(self, episode: Episode) -> RowStore | None:
+        """Replace the open episode's rows by ones without contents; None if it has none yet."""
+
+    def hand_over(self, path: Path, checksum: str) -> None:
+        """Keep that the policy goes on in a file: from now on it can't be opened here."""
+
+    def was_handed_over(self) -> bool:
+        """Whether that was kept, after a `hand_over` that was cut off; if in doubt it was."""
+
+    def discard_rows(self) -> None:
+        """Drop the open episode's rows."""
+
+    def flush(self) -> None:
+        """Return when every call so far is durable."""
+
+    def refuse_until_reopened(self) -> None:
+        """Raise, now and in every later call."""
+
+    def close(self) -> None:
+        """Give the store up; another policy may open it."""
