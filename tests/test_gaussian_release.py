@@ -31,7 +31,7 @@ def test_noise_is_fresh_and_values_are_left_alone():
     values = np.arange(100)
     first, second = kernels.gaussian_release(values, 10**6), kernels.gaussian_release(values, 10**6)
     assert (first != second).any() and (values == np.arange(100)).all()
-    assert kernels.gaussian_release([], []).shape == (0,)
+    assert kernels.gaussian_release(np.empty(0, int), np.empty(0, int)).shape == (0,)
 
 
 def test_releases_are_clamped():
