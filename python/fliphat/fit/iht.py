@@ -38,7 +38,7 @@ class Iht:
     >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01)._fit
     >>> plan = fit.plan(0, fit.begin())
     >>> plan.rows, plan.sparsity, plan.iterations, plan.warm
-    (281, 5, 1, False)
+    (241, 5, 1, False)
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -70,14 +70,8 @@ pub(crate) fn seeded_draw(
                 let gaussian = DiscreteGaussian::new("scale", scale)?.always_exact();
                 out.fill_with(|| gaussian.sample(noise));
             }
-            "rounded_gaussian" => {
-                let gaussian = RoundedGaussian::new("scale", scale)?;
-                out.fill_with(|| gaussian.sample(noise));
-            }
-            "rounded_gaussian exact" => {
-                let gaussian = RoundedGaussian::new("scale", scale)?.always_exact();
-                out.fill_with(|| gaussian.sample(noise));
-            }
+            "rounded_gaussian" => RoundedGaussian::new("scale", scale)?.fill(out, noise),
+            "rounded_gaussian exact" => RoundedGaussian::new("scale", scale)?.always_exact().fill(out, noise),
             "gaussian textbook" => out.fill_with(|| textbook::gaussian(scale, noise)),
             "bernoulli" => {
                 let coin = BernoulliExp::new(scale, denominator)?;

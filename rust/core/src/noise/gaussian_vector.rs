@@ -1,7 +1,7 @@
 //! One vector of private integers, released with Gaussian noise.
 
 use super::entropy::NoiseSource;
-use super::exact::rounded::RoundedGaussian;
+use super::exact::rounded::{RoundedGaussian, fill_each};
 use crate::runtime::error::{Error, Result};
 
 /// Values are below this in magnitude, and so are releases.
@@ -24,9 +24,11 @@ pub fn release_vector(values: &mut [i64], sigmas: &[u64], noise: &mut impl Noise
     }
     let samplers =
         sigmas.iter().map(|&sigma| RoundedGaussian::new("sigmas", sigma)).collect::<Result<Vec<_>>>()?;
-    for (value, sampler) in values.iter_mut().zip(&samplers) {
+    let mut draws = vec![0; values.len()];
+    fill_each(&mut draws, |index| samplers[index], noise);
+    for (value, draw) in values.iter_mut().zip(draws) {
         // Noise that saturated at 2^63 - 1 clamps just the same.
-        *value = value.saturating_add(sampler.sample(noise)).clamp(-LIMIT, LIMIT);
+        *value = value.saturating_add(draw).clamp(-LIMIT, LIMIT);
     }
     Ok(())
 }

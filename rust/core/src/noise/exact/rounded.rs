@@ -2,9 +2,11 @@
 
 use super::bernoulli::Decider;
 use super::checked_scale;
+use super::float::EXP_SERIES;
 use super::scaled_exp::{INVERSE_LN_2, ScaledExp};
 use crate::noise::entropy::NoiseSource;
 use crate::runtime::error::Result;
+use crate::runtime::simd::{Level, Vectorised};
 
 /// P(Z = z) = P(z - 1/2 < N(0, sigma^2) < z + 1/2), for every integer z and an integer sigma in 1..2^40.
 ///
@@ -53,54 +55,65 @@ impl RoundedGaussian {
     #[inline]
     pub fn sample(&self, noise: &mut impl NoiseSource) -> i64 {
         loop {
-            let word = noise.next_u64();
-            let product = (word & 0xffff_ffff) * WEIGHTS;
-            if (product as u32) < REFUSED {
-                continue;
+            let (word, head, coin) = (noise.next_u64(), noise.next_u64(), noise.next_u64());
+            if let Some(value) = self.settle(word, head, coin, noise) {
+                return value;
             }
-            let k = match product >> 32 {
-                0..64 => 0,
-                64..128 => 1,
-                128..144 => 2,
-                144 => 3,
-                _ => match far(noise) {
-                    Some(k) => k,
-                    None => continue,
-                },
-            };
-            let head = noise.next_u64();
-            if !self.keeps_head(k, head, noise) {
-                continue;
-            }
-            let mut rest = Digits(Vec::new());
-            // 31 bits of the proposal are zero: the first coin of e may fall heads.
-            if word >> 33 == 0 && !keeps_rest(k, head, &mut rest, noise) {
-                continue;
-            }
-            let magnitude = self.rounded(k, head, &mut rest, noise);
-            return if (word >> 32) & 1 == 0 { magnitude } else { -magnitude };
         }
     }
 
-    /// The coin 2^t exp(-(k + x_0)^2/2).
+    /// Fills `out` with independent samples.
+    pub fn fill(&self, out: &mut [i64], noise: &mut impl NoiseSource) {
+        fill_each(out, |_| *self, noise);
+    }
+
+    /// What the proposal of three words comes to, drawing whatever else it needs; None if it is rejected.
+    fn settle(&self, word: u64, head: u64, coin: u64, noise: &mut impl NoiseSource) -> Option<i64> {
+        let product = (word & 0xffff_ffff) * WEIGHTS;
+        if (product as u32) < REFUSED {
+            return None;
+        }
+        let k = match product >> 32 {
+            0..64 => 0,
+            64..128 => 1,
+            128..144 => 2,
+            144 => 3,
+            _ => far(noise)?,
+        };
+        if self.keeps_head(k, head, coin, noise) { self.finish(word, k, head, noise) } else { None }
+    }
+
+    /// What follows the first coin.
     #[inline]
-    fn keeps_head(&self, k: u64, head: u64, noise: &mut impl NoiseSource) -> bool {
-        let halvings = halvings(k);
-        let y = k as f64 + head as f64 * (1.0 / (1u128 << 64) as f64);
-        // y is within u (k + 2), so y^2/2 within 2u (k + 2)^2; t ln 2 and the difference within another 2u (k + 2)^2.
-        let exponent = (0.5 * y * y - halvings as f64 * std::f64::consts::LN_2).max(0.0);
-        let error = (k + 2) as f64 * (k + 2) as f64 * (1.0 / (1u64 << 51) as f64);
+    fn finish(&self, word: u64, k: u64, head: u64, noise: &mut impl NoiseSource) -> Option<i64> {
+        let mut rest = Digits(Vec::new());
+        // 31 bits of the proposal are zero: the first coin of e may fall heads.
+        if word >> 33 == 0 && !keeps_rest(k, head, &mut rest, noise) {
+            return None;
+        }
+        let magnitude = self.rounded(k, head, &mut rest, noise);
+        Some(if (word >> 32) & 1 == 0 { magnitude } else { -magnitude })
+    }
+
+    /// The coin 2^t exp(-(k + x_0)^2/2), thrown with the word `coin`.
+    #[inline]
+    fn keeps_head(&self, k: u64, head: u64, coin: u64, noise: &mut impl NoiseSource) -> bool {
         if k == 0 && head == 0 {
-            // exp(0) is no number that a lazy uniform could be compared with; the word is drawn as for all others.
-            noise.next_u64();
+            // exp(0) is no number that a lazy uniform could be compared with: always heads.
             return true;
         }
+        let halvings = halvings(k);
+        let y = k as f64 + head as f64 * (1.0 / (1u128 << 64) as f64);
+        // y is within u (k + 2), so y^2/2 within 2u (k + 2)^2; t ln 2 and the difference within another 2u
+        // (k + 2)^2.
+        let exponent = (0.5 * y * y - halvings as f64 * std::f64::consts::LN_2).max(0.0);
+        let error = (k + 2) as f64 * (k + 2) as f64 * (1.0 / (1u64 << 51) as f64);
         let number = || {
             let root = (u128::from(k) << 64) | u128::from(head);
             // 2 * (2^64)^2 = 2^129, in four factors.
             ScaledExp { shift: halvings, ..ScaledExp::of_square(root, [1 << 33, 1 << 32, 1 << 32, 1 << 32]) }
         };
-        self.decider.flip(exponent, error, number, noise)
+        self.decider.flip_with(coin >> 1, exponent, error, number, noise)
     }
 
     /// round(sigma (k + x)).
@@ -118,6 +131,119 @@ impl RoundedGaussian {
 }
 
 const HALF: u64 = 1 << 63;
+
+/// Proposals drawn at a time by [`fill_each`].
+const BLOCK: usize = 64;
+
+/// Fills `out` with independent samples, the i-th from `sampler(i)`.
+///
+/// Draws the words of a block of proposals first, then what unsettled ones need, in order.
+pub(crate) fn fill_each(
+    out: &mut [i64],
+    sampler: impl Fn(usize) -> RoundedGaussian,
+    noise: &mut impl NoiseSource,
+) {
+    let mut words = [0u64; 3 * BLOCK];
+    let mut looks = [Look::default(); BLOCK];
+    let level = Level::best();
+    let mut done = 0;
+    while done < out.len() {
+        // About 1.8 proposals a sample; what is left of the last block is thrown away.
+        let count = BLOCK.min(2 * (out.len() - done) + 4);
+        let words = &mut words[..3 * count];
+        noise.fill(words);
+        let (proposals, others) = words.split_at(count);
+        let (heads, coins) = others.split_at(count);
+        level.run(QuickBlock { proposals, heads, coins, looks: &mut looks[..count] });
+        for index in 0..count {
+            if done == out.len() {
+                break;
+            }
+            let (sampler, look, word, head) = (sampler(done), looks[index], proposals[index], heads[index]);
+            let value = if look.certain && sampler.decider.is_fast() {
+                if look.keeps { sampler.finish(word, look.k, head, noise) } else { None }
+            } else {
+                sampler.settle(word, head, coins[index], noise)
+            };
+            if let Some(value) = value {
+                out[done] = value;
+                done += 1;
+            }
+        }
+    }
+}
+
+/// What three words say at once.
+#[derive(Clone, Copy, Default)]
+struct Look {
+    k: u64,
+    certain: bool,
+    keeps: bool,
+}
+
+/// Half-width of the band around the first coin's number in which integers decide, for k <= 3.
+///
+/// x_0 and the coin are cut to 52 bits: 2u each. So y is within 2u (k + 2), the exponent within 8u (k + 2)^2 <= 200u, its
+/// exponential within 16u more, and the difference within 4u: below 2^-45 = 256u.
+const BAND: f64 = 1.0 / (1u64 << 45) as f64;
+
+/// Branch-free, so that the compiler can do several proposals at once.
+#[inline(always)]
+fn quick(word: u64, head: u64, coin: u64) -> Look {
+    /// Adding 1.5 * 2^52 to a small float rounds it to an integer, which its low bits then hold.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    const LN_2_LEAD: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
+    const LN_2_REST: f64 = 1.908_214_929_270_587_7e-10;
+    /// Or-ing 52 bits into 1.0 makes a float in [1, 2).
+    const ONE: u64 = 0x3ff0_0000_0000_0000;
+    let product = (word & 0xffff_ffff) * WEIGHTS;
+    let slot = product >> 32;
+    let (one, two, three) = (u64::from(slot >= 64), u64::from(slot >= 128), u64::from(slot >= 144));
+    let k = one + two + three;
+    let fraction = |bits: u64| f64::from_bits(ONE | (bits >> 12)) - 1.0;
+    let whole = if slot >= 64 { 1.0 } else { 0.0 }
+        + if slot >= 128 { 1.0 } else { 0.0 }
+        + if slot >= 144 { 1.0 } else { 0.0 };
+    let halvings = if slot >= 128 { 2.0 } else { 0.0 } + if slot >= 144 { 4.0 } else { 0.0 };
+    let y = whole + fraction(head);
+    let exponent = 0.5 * y * y - halvings * std::f64::consts::LN_2;
+    // exp(-exponent) as in `float::negative_exp`, for exponents up to 8 (and -200u).
+    let rounded = exponent * std::f64::consts::LOG2_E + ROUND;
+    let n = rounded - ROUND;
+    let f = (exponent - n * LN_2_LEAD) - n * LN_2_REST;
+    let mut series = 0.0;
+    for coefficient in EXP_SERIES {
+        series = coefficient - series * f;
+    }
+    let power = f64::from_bits(ONE.wrapping_sub(rounded.to_bits().wrapping_sub(ROUND.to_bits()) << 52));
+    let distance = series * power - fraction(coin);
+    let refused = (product as u32) < REFUSED;
+    Look {
+        k,
+        certain: refused | ((distance.abs() > BAND) & (slot <= 144)),
+        keeps: (distance > 0.0) & !refused,
+    }
+}
+
+/// The quick look at a block, compiled for the widest registers there are.
+struct QuickBlock<'a> {
+    proposals: &'a [u64],
+    heads: &'a [u64],
+    coins: &'a [u64],
+    looks: &'a mut [Look],
+}
+
+impl Vectorised for QuickBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let words = self.proposals.iter().zip(self.heads).zip(self.coins);
+        for (look, ((&word, &head), &coin)) in self.looks.iter_mut().zip(words) {
+            *look = quick(word, head, coin);
+        }
+    }
+}
 
 /// t = floor(k^2/(2 ln 2)), or one less where the rounded constant says so: the coin's number stays below 1.
 #[inline]
@@ -257,7 +383,30 @@ mod tests {
                 assert_eq!(fast.sample(&mut left), exact.sample(&mut right), "{sigma}");
             }
             assert_eq!(left.words_drawn(), right.words_drawn(), "{sigma}");
+            let (mut quick, mut slow) = (vec![0; 4000], vec![0; 4000]);
+            fast.fill(&mut quick, &mut left);
+            exact.fill(&mut slow, &mut right);
+            assert_eq!(quick, slow, "{sigma}");
+            assert_eq!(left.words_drawn(), right.words_drawn(), "{sigma}");
         }
+    }
+
+    #[test]
+    fn the_quick_look_agrees_with_the_slow_one_wherever_it_is_certain() {
+        let (mut noise, exact) = (SeededNoise::new(11, 0), sampler(1 << 20));
+        let mut uncertain = 0;
+        for _ in 0..200_000 {
+            let (word, head, coin) = (noise.next_u64(), noise.next_u64(), noise.next_u64());
+            let look = quick(word, head, coin);
+            if !look.certain {
+                uncertain += 1;
+                continue;
+            }
+            let slow = exact.settle(word, head, coin, &mut ScriptedNoise::new(vec![]));
+            assert_eq!(slow.is_some(), look.keeps);
+        }
+        // One in 146 is in the far tail.
+        assert!((1000..1800).contains(&uncertain), "{uncertain}");
     }
 
     /// The word that proposes the k of this slot, with 31 bits that are not zero and a sign.
