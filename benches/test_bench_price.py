@@ -1,7 +1,7 @@
 """What a calibration by the exact price takes, cold: `pytest benches/test_bench_price.py --benchmark-enable`.
 
-To reach: 50 ms for ten picks and a Gaussian, 1 s for the regressor's 120 picks between 12 Gaussians. The NumPy twin
-prices the same plan once; a calibration prices it about seven times.
+To reach: 50 ms for ten picks and a Gaussian, 1 s for the regressor's 120 picks between 12 Gaussians. The
+NumPy twin prices the same plan once; a calibration prices it about seven times.
 """
 
 import math
@@ -18,7 +18,7 @@ PLANS = {"10 picks, 1 Gaussian": (10, 0.8, 1), "120 picks between 12 Gaussians":
 
 def plan(picks, share, iterations):
     one = [Pick(2 * math.sqrt(share / picks / iterations))] * picks
-    return (one + [Gaussian(math.sqrt((1 - share) / iterations))]) * iterations
+    return [*one, Gaussian(math.sqrt((1 - share) / iterations))] * iterations
 
 
 @pytest.mark.parametrize("name", PLANS)
