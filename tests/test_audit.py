@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from fliphat import FLIPHAT, _native, cli
-from fliphat._audit_command import all_cases
+from fliphat.audit.table import all_cases
 from fliphat.privacy.audit import Case, Finding, audit_case
 from fliphat.privacy.audit.bounds import bound_event, choose_event, clopper_pearson, epsilon_bound
 from fliphat.privacy.audit.replay import recorded_fits, replaying
@@ -26,7 +26,7 @@ def test_claims_stand_and_controls_are_caught(case):
 def test_there_are_controls_and_claims():
     controls = [case.name for case in CASES if case.broken is not None]
     assert len(CASES) - len(controls) >= 13
-    assert len(controls) == 7
+    assert len(controls) == 8
     assert "FLIPHAT, noise at 2/3 of what is needed" in controls
     assert "FLIPHAT, an episode's rows used twice" in controls
 
@@ -65,6 +65,12 @@ def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
 def test_a_fit_that_is_not_recorded_is_an_error():
     with pytest.raises(RuntimeError, match="no fit was recorded"):
         replaying(lambda: ([], [], []))(10, 1, None)
+
+
+def test_the_exact_price_leaves_no_slack():
+    # Within a tenth of the claim from runs alone: noise that is smaller by a tenth is a control.
+    case = next(case for case in CASES if case.name == "one pick and its value, exact price")
+    assert 0.9 < audit_case(case, 400_000, seed=3, threads=2).lower_bound < 1
 
 
 @pytest.mark.parametrize("name", ["peel, exponential", "niht, M = 1", "niht, M = 3, every iterate"])
@@ -157,7 +163,7 @@ def test_the_command_prints_a_table_and_its_exit_code_tells(capsys, monkeypatch)
     ],
 )
 def test_a_refuted_claim_or_a_missed_control_is_exit_code_1(case, capsys, monkeypatch):
-    monkeypatch.setattr("fliphat._audit_command.all_cases", lambda: [case])
+    monkeypatch.setattr("fliphat.audit.table.all_cases", lambda: [case])
     assert cli.main(["audit", "--runs", "40000", "--seed", "1"]) == 1
     assert "refuted or a control was missed" in capsys.readouterr().err
 

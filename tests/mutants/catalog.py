@@ -8,28 +8,62 @@ from mutants.runner import Mutant
 MUTANTS = [
     Mutant(
         "noise for k = 1 from episode 2 on",
-        "python/fliphat/policies/plan.py",
-        "noise = self._noise(rows, sparsity, iterations, step_size)\n",
-        "import dataclasses\n"
-        "            k = settings.rounds_per_user if episode < 2 else 1\n"
-        "            planner = Planner(dataclasses.replace(settings, rounds_per_user=k))\n"
-        "            noise = planner._noise(rows, sparsity, iterations, step_size)\n",
+        "python/fliphat/fit/plan.py",
+        '"value_scale": noise.value_scale,',
+        '"value_scale": noise.value_scale // (noise.rounds_per_user if self.episode > 1 else 1),',
+        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "users with several rounds, in all episodes but the first two",
+    ),
+    Mutant(
+        "picks for k = 1 from episode 2 on",
+        "python/fliphat/fit/plan.py",
+        '"pick_scale": noise.pick_scale,',
+        '"pick_scale": noise.pick_scale // (noise.rounds_per_user if self.episode > 1 else 1),',
+        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "users with several rounds, in all episodes but the first two",
+    ),
+    Mutant(
+        "a plan for k = 1 from episode 2 on",
+        "python/fliphat/fit/iht.py",
+        "            noise=self._noise(rows, sparsity, iterations, step_size),\n            episode=episode,",
+        "            noise=(\n"
+        "                self if episode < 2 else Iht(dataclasses.replace(settings, rounds_per_user=1))\n"
+        "            )._noise(rows, sparsity, iterations, step_size),\n            episode=episode,",
         "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
         "users with several rounds, in all episodes but the first two",
     ),
     Mutant(
         "iterations as a function are charged once",
-        "python/fliphat/policies/plan.py",
-        "noise = self._noise(rows, sparsity, iterations, step_size)\n",
-        "noise = self._noise(rows, sparsity, 1 if callable(settings.iterations) else iterations, step_size)\n",
+        "python/fliphat/fit/iht.py",
+        "            noise=self._noise(rows, sparsity, iterations, step_size),\n            episode=episode,",
+        "            noise=dataclasses.replace(\n"
+        "                self._noise(rows, sparsity, 1 if callable(settings.iterations) else iterations, step_size),\n"
+        "                iterations=iterations,\n"
+        "            ),\n            episode=episode,",
         "tests/test_fit_noise.py::test_iterations_given_as_a_function_cost_what_the_number_costs",
         "every iteration but one is free",
     ),
     Mutant(
+        "one iteration more than is paid for",
+        "python/fliphat/fit/plan.py",
+        '"iterations": noise.iterations,',
+        '"iterations": noise.iterations + 1,',
+        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "everyone",
+    ),
+    Mutant(
+        "one pick more than is paid for",
+        "python/fliphat/fit/plan.py",
+        '"sparsity": noise.sparsity,',
+        '"sparsity": min(noise.sparsity + 1, self.dim),',
+        "tests/test_fit_noise.py::test_without_a_reward_noise_is_released_all_the_same",
+        "everyone",
+    ),
+    Mutant(
         "Gaussian values where delta = 0",
-        "python/fliphat/policies/fitting.py",
-        "value_noise=plan.noise.value_noise",
-        'value_noise="gaussian"',
+        "python/fliphat/fit/plan.py",
+        '"value_noise": noise.value_noise,',
+        '"value_noise": "gaussian",',
         "tests/test_fit_noise.py::test_pure_privacy_releases_laplace_values_and_only_it",
         "the claim of pure privacy, which no Gaussian noise supports",
     ),
@@ -51,9 +85,9 @@ MUTANTS = [
     ),
     Mutant(
         "shrinking depends on how many rewards came",
-        "python/fliphat/policies/fitting.py",
-        "theta = _shrunk(theta, plan.step_size * plan.noise.value_gradient_noise)",
-        "theta = _shrunk(theta, plan.step_size * plan.noise.value_gradient_noise * (2 - present.mean()))",
+        "python/fliphat/fit/iht.py",
+        "theta = shrunk(theta, _value_noise(plan))",
+        "theta = shrunk(theta, _value_noise(plan) * (2 - present.mean()))",
         "tests/test_fit_noise.py::test_how_many_rewards_came_moves_no_estimate_of_rows_that_say_nothing",
         "an exact count of private things leaves with the estimate",
     ),
@@ -67,25 +101,25 @@ MUTANTS = [
     ),
     Mutant(
         "no fit where no reward came",
-        "python/fliphat/policies/fitting.py",
-        "if plan.noise is None:",
-        "if plan.noise is None or not present.any():",
+        "python/fliphat/fit/iht.py",
+        "        if isinstance(plan, EmptyPlan):\n            estimate",
+        "        if isinstance(plan, EmptyPlan) or not present.any():\n            estimate",
         "tests/test_fit_noise.py::test_without_a_reward_noise_is_released_all_the_same",
         "an estimate without noise tells that nobody's reward came",
     ),
     Mutant(
         "values with 2/3 of their noise",
-        "python/fliphat/policies/fitting.py",
-        "value_scale=plan.noise.value_scale",
-        "value_scale=plan.noise.value_scale * 2 // 3",
+        "python/fliphat/fit/plan.py",
+        '"value_scale": noise.value_scale,',
+        '"value_scale": noise.value_scale * 2 // 3,',
         "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
         "everyone",
     ),
     Mutant(
         "picks with 2/3 of their noise",
-        "python/fliphat/policies/fitting.py",
-        "pick_scale=plan.noise.pick_scale",
-        "pick_scale=plan.noise.pick_scale * 2 // 3",
+        "python/fliphat/fit/plan.py",
+        '"pick_scale": noise.pick_scale,',
+        '"pick_scale": noise.pick_scale * 2 // 3,',
         "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
         "everyone",
     ),
@@ -93,7 +127,7 @@ MUTANTS = [
         "an episode's rows are fitted twice",
         "python/fliphat/policies/engine/engine.py",
         "known = self.fit.run(episode.plan, rows, numbers, present, self.known)",
-        "[self.fit.run(episode.plan, rows, numbers, present, self.known) for _ in range(3)][-1]\n"
+        "self.fit.run(episode.plan, rows, numbers, present, self.known)\n"
         "        known = self.fit.run(episode.plan, rows, numbers, present, self.known)",
         "tests/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, one round a person]",
         "everyone",

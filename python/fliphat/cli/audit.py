@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
     size.add_argument(
         "--quick", action="store_true", help="5 * 10^5 runs a case, under a minute (the default)"
     )
-    size.add_argument("--full", action="store_true", help="2 * 10^7 runs a case, half an hour")
+    size.add_argument("--full", action="store_true", help="5 * 10^6 runs a case, ten minutes")
     size.add_argument("--runs", type=positive, help="runs a case")
     audit.add_argument("--case", help="only cases whose name contains this")
     audit.add_argument("--seed", type=int, help="repeatable noise (default: the noise people get)")
@@ -32,8 +32,7 @@ def add(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fliphat._audit_command import FULL_RUNS, QUICK_RUNS
-    from fliphat._audit_command import run as run_audit
+    from fliphat.audit.table import FULL_RUNS, QUICK_RUNS, show_audit
 
     runs = chosen.runs or (FULL_RUNS if chosen.full else QUICK_RUNS)
-    return run_audit(runs, only=chosen.case, seed=chosen.seed, as_json=chosen.json)
+    return show_audit(runs, only=chosen.case, seed=chosen.seed, as_json=chosen.json)

@@ -33,7 +33,7 @@ _EPSILON, _DELTA = 1.0, 0.2
 _SIDES = (1, -1)
 
 #: People who push both coordinates up, away from zero, where a push shows in the magnitudes too.
-_OTHERS = 3
+_OTHERS = 6
 
 #: Episodes before the person comes: what holds in the first must hold later.
 _EPISODES_BEFORE = 3
@@ -67,11 +67,13 @@ class _Person:
     #: Whether rounds carry user ids: without them the limit is a promise, which the person may break.
     ids: bool = False
     delta: float = _DELTA
+    #: People who push as one side of the person does. Uneven odds tell more of one pick, even ones of two.
+    leaning: int = 1
 
     @property
     def length(self) -> int:
         """Rounds of every episode."""
-        return _OTHERS + max(self.rounds)
+        return _OTHERS + self.leaning + max(self.rounds)
 
 
 def policy_cases() -> list[Case]:
@@ -84,19 +86,19 @@ def policy_cases() -> list[Case]:
     return [
         _replayed("FLIPHAT, one round a person", _Person((1, 0))),
         _replayed("FLIPHAT, one round a person, pure", _Person((1, 0), delta=0.0)),
-        _replayed("FLIPHAT, ids, a third round where k = 2", _Person((3, 0), covered=2, ids=True)),
-        _replayed("FLIPHAT, ids, a second episode where k = 1", _Person((1, 1), ids=True)),
+        _replayed("FLIPHAT, ids, a third round where k = 2", _Person((3, 0), covered=2, ids=True, leaning=2)),
+        _replayed("FLIPHAT, ids, a second episode where k = 1", _Person((1, 1), ids=True, leaning=0)),
         Case(
             "FLIPHAT, estimates and others' arms", _EPSILON, _DELTA, _played(_Person((1, 0))), cost=_PLAY_COST
         ),
         _replayed(
             "FLIPHAT, noise at 2/3 of what is needed",
-            _Person((3, 0), covered=2),
+            _Person((3, 0), covered=2, leaning=2),
             "three rounds with noise for two",
         ),
         _replayed(
             "FLIPHAT, an episode's rows used twice",
-            _Person((1, 1)),
+            _Person((1, 1), leaning=0),
             "two fits see the same row, with noise for one",
         ),
         _restored("FLIPHAT, refitted after each restore"),
@@ -198,13 +200,15 @@ def _policy(person: _Person, seed: int | None = None) -> FLIPHAT:
 
 def _play(policy: FLIPHAT, person: _Person, rounds: int, side: int) -> None:
     """Play an episode in which the person has some rounds; the first call releases the one before."""
+    first = _OTHERS + person.leaning
     contexts = np.zeros((person.length, 1, 2), np.float32)
     contexts[:_OTHERS] = _CONTEXT
-    contexts[_OTHERS : _OTHERS + rounds, 0] = (side * _CONTEXT, -side * _CONTEXT)
+    contexts[_OTHERS:first, 0] = (_CONTEXT, -_CONTEXT)
+    contexts[first : first + rounds, 0] = (side * _CONTEXT, -side * _CONTEXT)
     users = None
     if person.ids:
         users = [f"{policy.episode} {i}" for i in range(policy.rounds, policy.rounds + person.length)]
-        users[_OTHERS : _OTHERS + rounds] = ["the person"] * rounds
+        users[first : first + rounds] = ["the person"] * rounds
     policy.update_batch(policy.select_batch(contexts, users), np.full(person.length, _REWARD))
 
 
@@ -220,12 +224,12 @@ def _recorded(policy: FLIPHAT, person: _Person, side: int) -> list[FitCall]:
 
 
 def _views(policy: FLIPHAT, person: _Person, fits: int) -> list[View]:
-    """Scores close to the log-likelihood ratio of the first estimate, and of all of them."""
+    """Scores close to the log-likelihood ratio of the first estimates, from one of them to all."""
     noise, shift, middle = _numbers(policy, person)
     signs = np.array([1.0, -1.0])
     views = []
     for pick_scale in _PICK_SCALES:
-        for seen in {1, fits}:
+        for seen in range(1, fits + 1):
             picks, values = np.zeros((fits, 1, 2)), np.zeros((fits, 2))
             values[:seen] = signs * shift / noise**2
             picks[:seen] = signs * (shift / (noise * pick_scale) - shift * middle / noise**2)
@@ -236,7 +240,8 @@ def _views(policy: FLIPHAT, person: _Person, fits: int) -> list[View]:
     return views
 
 
-def _numbers(policy: FLIPHAT, person: _Person) -> tuple[float, float, float]:
+def _numbers(policy: FLIPHAT, person: _Person) -> tuple[float, float, npt.NDArray[np.float64]]:
     """Return the noise of a value, how far the person moves it, and the middle of the two sides."""
     moved = 2 * max(person.rounds) / person.length
-    return policy.history[-1].noise_scale, moved, _OTHERS / person.length
+    middle = np.array([_OTHERS + person.leaning, _OTHERS - person.leaning]) / person.length
+    return policy.history[-1].noise_scale, moved, middle

@@ -21,6 +21,7 @@ from fliphat.privacy.accounting import compose, epsilon_from_rho, exponential_pi
 from fliphat.privacy.audit.bounds import Counts
 from fliphat.privacy.calibration import ROW_SENSITIVITY, NoiseScales, calibrate
 from fliphat.privacy.paper import calibrate_paper
+from fliphat.privacy.priced import Part, PickNoise, VectorNoise, fit_scales
 
 _BINS = 256
 ROWS, DIM, SPARSITY = 8, 4, 2
@@ -54,10 +55,12 @@ def mechanism_cases() -> list[Case]:
         _peel("peel, exponential, pure", 1.0, 0.0, mechanism="exponential"),
         _peel("peel, laplace", 1.0, 0.01, mechanism="laplace"),
         _peel("peel, laplace, pure", 1.0, 0.0, mechanism="laplace"),
+        _priced("one pick and its value, exact price", 1.0),
         _fit("niht, M = 1", iterations=1),
         _fit("niht, M = 3, every iterate", iterations=3),
         _fit("niht, M = 3, logistic", iterations=3, loss="logistic"),
         _repeated("niht, M = 2, looking for repeated noise", reuse=False),
+        _priced("one pick and its value, noise at 9/10", 0.9, "a tenth of the noise is missing"),
         _paper("the paper's constants, x_max = 3.46"),
         _fit("niht, M = 3, noise scale / 4", iterations=3, divide=4, broken="a quarter of the noise"),
         _repeated("niht, M = 2, the same noise reused", reuse=True),
@@ -107,6 +110,35 @@ def _peel(name: str, epsilon: float, delta: float, mechanism: str) -> Case:
         )
 
     return Case(name, epsilon, delta, count)
+
+
+def _priced(name: str, share: float, broken: str | None = None) -> Case:
+    """One pick of two and its value, with a share of the noise that the exact price asks for.
+
+    The price is that of the best adversary, and these inputs come close to it: the first score leads by about
+    one scale, and the person moves the odds by all that is allowed.
+    """
+    epsilon, delta = 1.0, 0.2
+    shift = ROW_SENSITIVITY
+    template = (PickNoise(shift, 10**9), VectorNoise(Part(shift**2, 2 * 10**9)))
+    pick, value = fit_scales(template, epsilon=epsilon, delta=delta).noise
+    assert isinstance(pick, PickNoise)
+    assert isinstance(value, VectorNoise)
+    picks, values = int(pick.scale * share), int(value.parts[0].sigma * share)
+    signs = np.array([1.0, -1.0])
+    middle = 4 * shift + signs * (pick.scale // 2)
+    inputs = [(middle + side * (shift // 2) * signs).astype(np.int64) for side in (1, -1)]
+    spread = shift / picks + (6 + shift / values) * shift / values
+    score = (signs * (shift / picks - shift * middle / values**2)).reshape(1, 1, 2)
+    views: list[View] = [(score, (signs * shift / values**2).reshape(1, 2), -spread, spread, _BINS)]
+
+    def count(runs: int, threads: int, seed: int | None) -> list[Counts]:
+        pair = (inputs[0], inputs[1])
+        return _native.audit_peel(
+            pair, 1, picks, values, "exponential", "gaussian", views, runs, threads, seed
+        )
+
+    return Case(name, epsilon, delta, count, broken)
 
 
 def push_views(slots: int, pick_scale: int, value_scale: int, unit: float, base: float) -> list[View]:
