@@ -2,7 +2,7 @@
 
     python benches/scale_clicks.py [--rounds 1000000] [--seeds 5] [--honest 100000]
 
-Each seed is another world and other noise, in a process of its own, so that its peak of resident memory is
+Each seed is another environment and other noise, in a process of its own, so that its peak of memory is
 its own too. Prints time and memory of the whole run, simulation included, and clicks beside those of random
 choices and of the truth. `--honest` also plays that many rounds through `select_batch` and `update_batch`,
 and some through `select` and `update`, without a seed: what a service would do.

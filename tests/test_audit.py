@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from fliphat import FLIPHAT, _native, cli
-from fliphat._audit_command import all_cases
+from fliphat.audit.table import all_cases
 from fliphat.privacy.audit import Case, Finding, audit_case
 from fliphat.privacy.audit.bounds import bound_event, choose_event, clopper_pearson, epsilon_bound
 from fliphat.privacy.audit.replay import recorded_fits, replaying
@@ -163,7 +163,7 @@ def test_the_command_prints_a_table_and_its_exit_code_tells(capsys, monkeypatch)
     ],
 )
 def test_a_refuted_claim_or_a_missed_control_is_exit_code_1(case, capsys, monkeypatch):
-    monkeypatch.setattr("fliphat._audit_command.all_cases", lambda: [case])
+    monkeypatch.setattr("fliphat.audit.table.all_cases", lambda: [case])
     assert cli.main(["audit", "--runs", "40000", "--seed", "1"]) == 1
     assert "refuted or a control was missed" in capsys.readouterr().err
 

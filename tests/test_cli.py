@@ -84,15 +84,15 @@ def test_ctrl_c_keeps_finished_races(capsys, monkeypatch):
 
 
 def test_ctrl_c_keeps_finished_audits_and_says_how_to_go_on(capsys, monkeypatch):
-    from fliphat import _audit_command
+    from fliphat.audit import table as audit_table
 
-    monkeypatch.setattr(_audit_command, "audit_case", interrupt_after(2, _audit_command.audit_case))
+    monkeypatch.setattr(audit_table, "audit_case", interrupt_after(2, audit_table.audit_case))
     assert cli.main(["audit", "--runs", "2000", "--json"]) == 130
     captured = capsys.readouterr()
     record = json.loads(captured.out)
     assert len(record["findings"]) == 2 and not record["complete"] and not record["sound"]
-    third = _audit_command.all_cases()[2].name
-    assert f"stopped after 2 of {len(_audit_command.all_cases())} cases: --case {third!r}" in captured.err
+    third = audit_table.all_cases()[2].name
+    assert f"stopped after 2 of {len(audit_table.all_cases())} cases: --case {third!r}" in captured.err
 
 
 @pytest.mark.parametrize("no_color", [False, True])

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import fliphat
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
-from fliphat.regression._data import as_rows
+from fliphat.regression.data import as_rows
 from regression_data import BOTH, linear, target_for, two_class
 
 

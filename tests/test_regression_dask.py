@@ -9,7 +9,9 @@ import scipy.sparse as sp
 
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, _native, kernels
 from fliphat.kernels import _niht
-from fliphat.regression import _blocks, _cluster, _dask
+from fliphat.regression.dask import arrays, cluster
+from fliphat.regression.dask import blocks as on_worker
+from fliphat.regression.dask import fit as dask_fit
 from matrices import problem
 
 dask = pytest.importorskip("dask")
@@ -166,16 +168,16 @@ def test_dask_is_not_imported_until_it_is_used():
 def test_tasks_are_pure_functions_that_know_no_noise(monkeypatch):
     X, y = rows_and_target()
     functions = set()
-    task = _dask._task
+    task = cluster.task
 
     def recorded(function, *rest, **public):
         functions.add(function)
         return task(function, *rest, **public)
 
-    monkeypatch.setattr(_dask, "_task", recorded)
+    monkeypatch.setattr(cluster, "task", recorded)
     model().fit(cut(X, (250, 350)), y)
-    assert functions == {_blocks.prepare, _blocks.sums, _blocks.add}
-    assert not hasattr(_blocks, "_native") and not hasattr(_blocks, "_niht")
+    assert functions == {on_worker.prepare, on_worker.sums, on_worker.add}
+    assert not hasattr(on_worker, "_native") and not hasattr(on_worker, "_niht")
 
 
 def test_noise_is_drawn_once_an_iteration_and_afresh(monkeypatch):
@@ -219,7 +221,7 @@ def test_sums_that_no_rows_have_are_refused():
 @pytest.mark.parametrize("iterations_done", [0, 1, 2])
 def test_a_failure_says_whether_noise_was_drawn(iterations_done, monkeypatch):
     X, y = rows_and_target()
-    sums, calls = _dask._total, []
+    sums, calls = dask_fit._total, []
 
     def failing(*question):
         calls.append(question)
@@ -230,7 +232,7 @@ def test_a_failure_says_whether_noise_was_drawn(iterations_done, monkeypatch):
     fitted = model().fit(X, y)
     before = vars(fitted).copy()
     with monkeypatch.context() as patch:
-        patch.setattr(_dask, "_total", failing)
+        patch.setattr(dask_fit, "_total", failing)
         with pytest.raises(KeyboardInterrupt) as caught:
             fitted.fit(cut(X, (250, 350)), y)
     notes = getattr(caught.value, "__notes__", [])
@@ -387,7 +389,7 @@ def test_continuous_labels_are_refused():
 
 def test_workers_of_another_version_are_refused(monkeypatch):
     X, y = rows_and_target()
-    monkeypatch.setattr(_blocks, "__version__", "0.0.0")
+    monkeypatch.setattr(on_worker, "__version__", "0.0.0")
     refused(cut(X, (250, 350)), y, RuntimeError, "workers must have the same version of fliphat")
 
 
@@ -426,30 +428,30 @@ def test_blocks_that_start_at_any_byte(sparse):
         )
     with pytest.raises((TypeError, ValueError), match="aligned"):  # the control: the kernel refuses them
         kernels.clipped_gradient(moved, y, np.zeros(DIM), 1.0)
-    question = _blocks.Question(np.arange(3), np.ones(3), DIM, 1.0, None, "squared")
-    declared = _blocks.Declared(ROWS, DIM, X.dtype, None, None)
-    expected = _blocks.sums(_blocks.Block(rows, y), question)
-    np.testing.assert_array_equal(_blocks.sums(_blocks.Block(moved, misaligned(y)), question), expected)
-    prepared = _blocks.prepare(moved, misaligned(y), declared)
-    np.testing.assert_array_equal(_blocks.sums(prepared, question), expected)
+    question = on_worker.Question(np.arange(3), np.ones(3), DIM, 1.0, None, "squared")
+    declared = on_worker.Declared(ROWS, DIM, X.dtype, None, None)
+    expected = on_worker.sums(on_worker.Block(rows, y), question)
+    np.testing.assert_array_equal(on_worker.sums(on_worker.Block(moved, misaligned(y)), question), expected)
+    prepared = on_worker.prepare(moved, misaligned(y), declared)
+    np.testing.assert_array_equal(on_worker.sums(prepared, question), expected)
 
 
 def test_sums_are_added_in_a_tree_that_changes_nothing(monkeypatch):
     X, y = rows_and_target()
     theta = np.linspace(-1, 1, DIM)
-    question = _blocks.Question(np.arange(DIM), theta, DIM, 1.0, None, "squared")
-    rows = _dask.as_rows(cut(X, (1,) * 600))
-    blocks = _dask._prepared(rows, _dask.as_target(y, rows), None)
+    question = on_worker.Question(np.arange(DIM), theta, DIM, 1.0, None, "squared")
+    rows = arrays.as_rows(cut(X, (1,) * 600))
+    blocks = dask_fit._prepared(rows, arrays.as_target(y, rows), None)
     expected, _ = kernels.clipped_gradient(X, y, theta, 1.0)
     seen = []
-    add = _blocks.add
-    monkeypatch.setattr(_blocks, "add", lambda parts: (seen.append(len(parts)), add(parts))[1])
+    add = on_worker.add
+    monkeypatch.setattr(on_worker, "add", lambda parts: (seen.append(len(parts)), add(parts))[1])
     for fan_in in (2, 3, 8, 1000):
-        monkeypatch.setattr(_dask, "_MOST_ADDED", fan_in)
+        monkeypatch.setattr(dask_fit, "_MOST_ADDED", fan_in)
         seen.clear()
-        np.testing.assert_array_equal(_dask._total(blocks, question), expected)
+        np.testing.assert_array_equal(dask_fit._total(blocks, question), expected)
         assert max(seen) == min(fan_in, 600)
 
 
 def test_local_results_do_not_ask_for_a_client():
-    assert _cluster._client() is None
+    assert cluster._client() is None

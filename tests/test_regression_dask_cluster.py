@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
-from fliphat.regression import _cluster, _dask
+from fliphat.regression.dask import cluster
+from fliphat.regression.dask import fit as dask_fit
 from matrices import problem
 
 dask = pytest.importorskip("dask")
@@ -62,7 +63,7 @@ def held(client, worker):
 
 def during_iteration(monkeypatch, number, action):
     """Do `action` right after the tasks of an iteration, counted from 1, were submitted."""
-    submit, total, iterations = distributed.Client.compute, _dask._total, []
+    submit, total, iterations = distributed.Client.compute, dask_fit._total, []
 
     def counted(*question):
         iterations.append(question)
@@ -74,7 +75,7 @@ def during_iteration(monkeypatch, number, action):
             action()
         return future
 
-    monkeypatch.setattr(_dask, "_total", counted)
+    monkeypatch.setattr(dask_fit, "_total", counted)
     monkeypatch.setattr(distributed.Client, "compute", acting)
     return iterations
 
@@ -95,7 +96,7 @@ def test_two_workers_have_the_bits_of_one_machine(client, form):
         rows = rows.map_blocks(sp.csr_array, dtype=X.dtype)
     if form == "persisted":
         rows = rows.persist()
-    assert _cluster._client() is client
+    assert cluster._client() is client
     local = model(fit_intercept=True).fit(X, y)
     assert same(model(fit_intercept=True).fit(rows, da.from_array(y, chunks=1000)), local)
     assert not same(model(fit_intercept=True).fit(rows, y + 0.01), local)  # the control

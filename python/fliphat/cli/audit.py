@@ -32,8 +32,7 @@ def add(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fliphat._audit_command import FULL_RUNS, QUICK_RUNS
-    from fliphat._audit_command import run as run_audit
+    from fliphat.audit.table import FULL_RUNS, QUICK_RUNS, show_audit
 
     runs = chosen.runs or (FULL_RUNS if chosen.full else QUICK_RUNS)
-    return run_audit(runs, only=chosen.case, seed=chosen.seed, as_json=chosen.json)
+    return show_audit(runs, only=chosen.case, seed=chosen.seed, as_json=chosen.json)

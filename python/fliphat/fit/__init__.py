@@ -8,10 +8,11 @@
 | `run` | the only place that draws noise: private rows in, public estimate out |
 | `known` | what has been released so far: public |
 | `base` | the interface between a policy's engine and its fit |
-| `iht` | noisy iterative hard thresholding: an episode's fits of a policy, and the one fit of a regression |
+| `iht` | noisy iterative hard thresholding in a policy: a fit an episode |
+| `one_fit` | the same in a regression: one fit |
 
-Data flows one way: settings and what is known make a plan, the plan and the rows make an estimate. Nothing in
-`plan`, `iht` or `defaults` can see a row.
+Data flows one way: settings and what is known make a plan, the plan and the rows make an estimate. Only
+`run` reads rows, and what plans a fit is never given any.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Noisy iterative hard thresholding: a policy's fits, episode after episode, and a regression's one fit.
+"""Noisy iterative hard thresholding in a policy: a fit an episode.
 
 All of it is a function of public numbers: settings, the number of an episode, and what was released. Only
 `Iht.run` is given rows, and hands them to :mod:`fliphat.fit.run`.
@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
 from fliphat.fit import defaults, run
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan, Noise
@@ -24,7 +23,7 @@ from fliphat.privacy.guarantee import Guarantee, state_guarantee
 from fliphat.privacy.paper import PaperNoise, calibrate_paper
 from fliphat.privacy.scales import HALF_RANGE, NoiseScales
 
-__all__ = ["Iht", "OneFit", "plan_one_fit", "plan_paper_fit", "shrunk"]
+__all__ = ["Iht", "shrunk"]
 
 _Number = TypeVar("_Number", int, float)
 
@@ -168,20 +167,12 @@ class Iht:
         return self._proven(1, picks, 1, 1.0).pick_scale / HALF_RANGE
 
     def _noise(self, rows: int, sparsity: int, iterations: int, step_size: float) -> Noise:
-        settings = self.settings
-        if settings.calibration == "proven":
+        if self.settings.calibration == "proven":
             return self._proven(rows, sparsity, iterations, step_size)
         return calibrate_paper(
-            epsilon=settings.epsilon,
-            delta=settings.delta,
-            rows=rows,
-            dim=settings.dim,
-            sparsity=sparsity,
-            iterations=iterations,
-            step_size=step_size,
-            l1_radius=settings.l1_radius,
-            context_bound=settings.context_bound,
-            reward_clip=settings.reward_clip,
+            **self._public(rows, sparsity, iterations, step_size),
+            context_bound=self.settings.context_bound,
+            reward_clip=self.settings.reward_clip,
         )
 
     def _proven(self, rows: int, sparsity: int, iterations: int, step_size: float) -> NoiseScales:
@@ -189,20 +180,27 @@ class Iht:
         settings, key = self.settings, (rows, sparsity, iterations, step_size)
         if key not in self._calibrated:
             self._calibrated[key] = calibrate(
-                epsilon=settings.epsilon,
-                delta=settings.delta,
-                rows=rows,
-                dim=settings.dim,
-                sparsity=sparsity,
-                iterations=iterations,
-                step_size=step_size,
-                l1_radius=settings.l1_radius,
+                **self._public(*key),
                 clip=settings.gradient_clip,
                 rounds_per_user=settings.rounds_per_user,
                 mechanism=settings.mechanism,
                 split=defaults.BANDIT_PICK_SHARE,
             )
         return self._calibrated[key]
+
+    def _public(self, rows: int, sparsity: int, iterations: int, step_size: float) -> dict[str, Any]:
+        """Return what both calibrations take."""
+        settings = self.settings
+        return {
+            "epsilon": settings.epsilon,
+            "delta": settings.delta,
+            "rows": rows,
+            "dim": settings.dim,
+            "sparsity": sparsity,
+            "iterations": iterations,
+            "step_size": step_size,
+            "l1_radius": settings.l1_radius,
+        }
 
 
 def shrunk(theta: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float64]:
@@ -214,104 +212,6 @@ def shrunk(theta: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float
     kept = np.zeros_like(theta)
     kept[found] = theta[found] * np.maximum(0.0, 1 - np.minimum(noise / np.abs(theta[found]), 1.0) ** 2)
     return kept if kept.any() else theta
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class OneFit:
-    """What a regression's fit is about; nothing here comes from the rows, except how many there are.
-
-    Steps are in units of ``1 / feature_scale**2``; None asks for a default.
-    """
-
-    epsilon: float
-    delta: float
-    rows: int
-    dim: int
-    sparsity: int
-    l1_radius: float
-    iterations: int | None
-    step_size: float | None
-    feature_scale: float
-    loss: str
-    target_clip: float | None
-    rows_per_user: int
-    warm: bool
-    seed: int | None
-
-    def plan(self, noise: Noise, step_size: float) -> IhtPlan:
-        """Return the plan with this noise."""
-        return IhtPlan(
-            budget=Budget(epsilon=self.epsilon, delta=float(self.delta), rounds_per_user=self.rows_per_user),
-            noise=noise,
-            episode=0,
-            dim=self.dim,
-            step_size=step_size,
-            l1_radius=self.l1_radius,
-            loss=self.loss,
-            reward_clip=self.target_clip,
-            warm=self.warm,
-            shrink=False,
-            seed=None if self.seed is None else (self.seed, 0),
-        )
-
-    def in_units(self, step_size: float) -> float:
-        """Return a step as the kernel takes it."""
-        return _check.positive("step_size", step_size) * self.feature_scale**-2
-
-
-def plan_one_fit(
-    public: OneFit,
-    *,
-    clip: float,
-    mechanism: str | None,
-    value_noise: str | None,
-    split: float | None,
-) -> IhtPlan:
-    """Plan a regression with proven noise."""
-    budget: dict[str, Any] = {
-        "epsilon": public.epsilon,
-        "delta": public.delta,
-        "rows": public.rows,
-        "dim": public.dim,
-        "sparsity": public.sparsity,
-        "l1_radius": public.l1_radius,
-        "clip": clip,
-        "rounds_per_user": public.rows_per_user,
-        "mechanism": "exponential" if mechanism is None else mechanism,
-        "value_noise": value_noise,
-        "split": split,
-    }
-    iterations, step = public.iterations, public.step_size
-    if iterations is None or step is None:
-        single = calibrate(**budget, iterations=1, step_size=public.in_units(1.0))
-        # Tiny tables count as three columns here and as two in the bandit.
-        signal = defaults.detectable(single.pick_scale / HALF_RANGE, public.rows, max(public.dim, 3))
-        steps = defaults.one_fit(signal, loss=public.loss, pure=single.delta == 0)
-        iterations = steps.iterations if iterations is None else iterations
-        step = steps.step_size if step is None else step
-    step = public.in_units(step)
-    return public.plan(calibrate(**budget, iterations=iterations, step_size=step), step)
-
-
-def plan_paper_fit(public: OneFit, *, feature_bound: float | None) -> IhtPlan:
-    """Plan a regression as the paper prints it, which is not proven private."""
-    steps = defaults.paper_fit(public.rows, public.l1_radius)
-    # The published rule leaves small data sets without an iteration, which would release nothing.
-    iterations = max(1, steps.iterations) if public.iterations is None else public.iterations
-    step = public.in_units(steps.step_size if public.step_size is None else public.step_size)
-    noise = calibrate_paper(
-        epsilon=public.epsilon,
-        delta=public.delta,
-        rows=public.rows,
-        dim=public.dim,
-        sparsity=public.sparsity,
-        iterations=iterations,
-        step_size=step,
-        l1_radius=public.l1_radius,
-        context_bound=feature_bound,
-        reward_clip=public.target_clip,
-    )
-    return public.plan(noise, step)
 
 
 def _value_noise(plan: IhtPlan) -> float:

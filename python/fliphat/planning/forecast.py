@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from fliphat import _check
+from fliphat.fit.iht import Iht
+from fliphat.fit.plan import IhtPlan
+from fliphat.fit.settings import Settings
 from fliphat.planning.detection import Detection
-from fliphat.policies.fliphat import FLIPHAT
 
 __all__ = ["Plan", "PlannedEpisode", "plan"]
 
@@ -146,25 +148,25 @@ def plan(
         "rounds_per_user": rounds_per_user,
         "loss": loss,
     }
-    policy = FLIPHAT(epsilon=epsilon, **arguments)
-    strict = FLIPHAT(epsilon=policy._settings.epsilon / 2, **arguments)
-    episodes = _episodes(policy, rounds)
+    fit = Iht(Settings.checked(epsilon=epsilon, **arguments))
+    strict = Iht(Settings.checked(epsilon=fit.settings.epsilon / 2, **arguments))
+    episodes = _episodes(fit, rounds)
     return Plan(
         settings={"epsilon": epsilon, **arguments, "rounds": rounds, "coefficient": coefficient},
         episodes=episodes,
         learning_starts=_start(episodes, coefficient, rounds),
         with_half_epsilon=_start(_episodes(strict, rounds), coefficient, rounds),
-        guarantee=str(policy.guarantee),
+        guarantee=str(fit.guarantee()),
     )
 
 
-def _episodes(policy: FLIPHAT, rounds: int) -> tuple[PlannedEpisode, ...]:
-    fit = policy._fit
-    detection = Detection(policy._settings)
+def _episodes(fit: Iht, rounds: int) -> tuple[PlannedEpisode, ...]:
+    detection = Detection(fit.settings)
     found: list[PlannedEpisode] = []
     first = 1
     while first <= rounds:
         episode = fit.plan(len(found), fit.begin())
+        assert isinstance(episode, IhtPlan)  # the default is one iteration and more
         smallest, noise = detection.after(episode)
         found.append(
             PlannedEpisode(

@@ -4,7 +4,7 @@ Each `fit` is one release under its own :class:`fliphat.privacy.guarantee.Guaran
 scikit-learn is installed the estimators inherit from its base classes; it is not needed.
 """
 
-from fliphat.regression._classifier import PrivateSparseClassifier
-from fliphat.regression._regressor import PrivateSparseRegressor
+from fliphat.regression.classifier import PrivateSparseClassifier
+from fliphat.regression.regressor import PrivateSparseRegressor
 
 __all__ = ["PrivateSparseClassifier", "PrivateSparseRegressor"]

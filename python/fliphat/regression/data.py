@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.kernels._rows import is_sparse, plain_array
-from fliphat.regression._estimator import DataConversionWarning
+from fliphat.regression.sklearn_compat import DataConversionWarning
 
 __all__ = [
     "as_rows",

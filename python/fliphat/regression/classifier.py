@@ -7,18 +7,18 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
 from fliphat.fit import defaults
-from fliphat.fit.iht import plan_one_fit
 from fliphat.fit.plan import IhtPlan
-from fliphat.regression import _dask, _data, _labels
-from fliphat.regression._estimator import ClassifierMixin
-from fliphat.regression._linear import SparseLinear
+from fliphat.regression import data
+from fliphat.regression.base import LinearEstimator
+from fliphat.regression.dask import arrays
+from fliphat.regression.labels import encode, two_classes
+from fliphat.regression.sklearn_compat import ClassifierMixin
 
 __all__ = ["PrivateSparseClassifier"]
 
 
-class PrivateSparseClassifier(ClassifierMixin, SparseLinear):
+class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
     """Sparse logistic regression for two classes, with differential privacy for each row.
 
     The fit is noisy iterative hard thresholding (:func:`fliphat.kernels.niht`) on the logistic loss. As in
@@ -158,14 +158,14 @@ class PrivateSparseClassifier(ClassifierMixin, SparseLinear):
         """
         rows: Any
         target: Any
-        if _dask.is_dask("X", X):
-            rows = _dask.as_rows(X)
-            target, classes = _dask.labels_and_classes(y, rows, self.classes)
+        if arrays.is_dask("X", X):
+            rows = arrays.as_rows(X)
+            target, classes = arrays.labels_and_classes(y, rows, self.classes)
         else:
-            rows = _data.as_rows(X)
-            labels = _data.one_dimensional(y, rows.shape[0], stacklevel=3)
-            classes = _labels.two_classes(labels, self.classes)
-            target = _labels.encode(labels, classes)
+            rows = data.as_rows(X)
+            labels = data.one_dimensional(y, rows.shape[0], stacklevel=3)
+            classes = two_classes(labels, self.classes)
+            target = encode(labels, classes)
         plan = self._plan(*rows.shape)
         intercept = self._release(X, rows, target, plan)
         self.coef_ = self.coef_.reshape(1, -1)
@@ -227,13 +227,4 @@ class PrivateSparseClassifier(ClassifierMixin, SparseLinear):
 
     def _plan(self, rows: int, features: int) -> IhtPlan:
         public = self._public_numbers(rows, features, score_scale=defaults.LOG_ODDS_SCALE, target_clip=None)
-        clip = self.gradient_clip
-        if clip is None:
-            clip = defaults.regression_clip(public.feature_scale, defaults.RESIDUAL_SCALE)
-        return plan_one_fit(
-            public,
-            clip=_check.positive("gradient_clip", clip),
-            mechanism=self.mechanism,
-            value_noise=self.value_noise,
-            split=self.split,
-        )
+        return self._plan_proven(public, residual_scale=defaults.RESIDUAL_SCALE)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.regression._data import require_finite
+from fliphat.regression.data import require_finite
 
 __all__ = ["encode", "found", "two_classes"]
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from fliphat import __version__, kernels
 from fliphat.kernels._rows import is_sparse
-from fliphat.regression import _data, _labels
+from fliphat.regression import data
+from fliphat.regression import labels as labels_of
 
 __all__ = [
     "Block",
@@ -92,13 +93,13 @@ def prepare(x: Any, y: Any, declared: Declared) -> Block | Refusal:
     try:
         _require_declared(x, y, declared)
         # Whether values are finite the kernel sees in the first iteration, before any noise.
-        rows = _aligned(_data.as_rows(x, finite=False))
+        rows = _aligned(data.as_rows(x, finite=False))
         if declared.constant is not None:
-            rows = _data.with_constant(rows, declared.constant)
+            rows = data.with_constant(rows, declared.constant)
         if declared.classes is None:
-            target = _data.as_target(y, declared.rows)
+            target = data.as_target(y, declared.rows)
         else:
-            target = _labels.encode(np.asarray(y), declared.classes)
+            target = labels_of.encode(np.asarray(y), declared.classes)
     except (TypeError, ValueError) as refused:
         return _refusal(refused)
     return Block(rows, target)
@@ -152,7 +153,7 @@ def length(x: Any, name: str) -> int | Refusal:
 def labels(y: Any) -> npt.NDArray[Any] | Refusal:
     """Return the labels found in a block, three at most: two are expected, and a third is refused."""
     try:
-        return _labels.found(_plain("y", y))[:3]
+        return labels_of.found(_plain("y", y))[:3]
     except (TypeError, ValueError) as refused:
         return _refusal(refused)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fliphat.privacy.audit.cases import DIM, PUSH, ROWS, SPARSITY, Case, push_views, pushed_sides
 from fliphat.privacy.audit.replay import Recording, recorded_fits, replaying
-from fliphat.regression._regressor import PrivateSparseRegressor
+from fliphat.regression.regressor import PrivateSparseRegressor
 
 __all__ = ["regressor_case"]
 

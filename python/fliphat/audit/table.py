@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Final
 
-from fliphat.display.progress import Progress
+from fliphat.display import Progress, TextTable
 from fliphat.policies._audit import policy_cases
 from fliphat.privacy.audit import CONFIDENCE, Case, Finding, audit_case, mechanism_cases
-from fliphat.regression._audit import regressor_case
+from fliphat.regression.audit import regressor_case
 
 #: Quick is under a minute of one core, full ten times that.
 QUICK_RUNS, FULL_RUNS = 500_000, 5_000_000
+
+_COLUMNS: Final = ("case", "claimed", "delta", "at least", "runs", "verdict")
 
 
 def all_cases() -> list[Case]:
@@ -20,15 +23,16 @@ def all_cases() -> list[Case]:
     return sorted(cases, key=lambda case: case.broken is not None)
 
 
-def run(runs: int, *, only: str | None, seed: int | None, as_json: bool) -> int:
+def show_audit(runs: int, *, only: str | None, seed: int | None, as_json: bool) -> int:
     """Audit every case and return 0 if all claims stand and all controls are caught, else 1."""
     cases = [case for case in all_cases() if only is None or only in case.name]
     if not cases:
         names = "; ".join(case.name for case in all_cases())
         raise ValueError(f"--case must be part of a case's name, got {only!r} (cases: {names})")
     findings = []
+    table = _table(cases)
     if not as_json:
-        _print_header(cases)
+        print(table.heading(), flush=True)
     complete = False
     try:
         for number, case in enumerate(cases, 1):
@@ -36,7 +40,7 @@ def run(runs: int, *, only: str | None, seed: int | None, as_json: bool) -> int:
                 finding = audit_case(case, runs, seed=seed, progress=progress.advance)
             findings.append(finding)
             if not as_json:
-                _print_row(cases, finding)
+                print(table.line(_row(finding)), flush=True)
         complete = True
     finally:  # after Ctrl-C, what was found so far still counts
         sound = all(finding.as_it_should_be for finding in findings)
@@ -60,21 +64,19 @@ def run(runs: int, *, only: str | None, seed: int | None, as_json: bool) -> int:
     return 0 if sound else 1
 
 
-def _width(cases: list[Case]) -> int:
-    return max(len(case.name) for case in cases)
+def _table(cases: list[Case]) -> TextTable:
+    width = max(len(case.name) for case in cases)
+    return TextTable(_COLUMNS, (width, 8, 6, 8, 12, 10), left=(0, 5))
 
 
-def _print_header(cases: list[Case]) -> None:
-    width = _width(cases)
-    print(f"{'case':{width}}  {'claimed':>8}  {'delta':>6}  {'at least':>8}  {'runs':>12}  verdict")
-    print(f"{'-' * width}  {'-' * 8}  {'-' * 6}  {'-' * 8}  {'-' * 12}  ----------", flush=True)
-
-
-def _print_row(cases: list[Case], finding: Finding) -> None:
-    print(
-        f"{finding.case:{_width(cases)}}  {finding.claimed_epsilon:8.3f}  {finding.delta:6g}  "
-        f"{finding.lower_bound:8.3f}  {finding.runs:12,}  {finding.verdict}",
-        flush=True,
+def _row(finding: Finding) -> tuple[str, ...]:
+    return (
+        finding.case,
+        f"{finding.claimed_epsilon:.3f}",
+        f"{finding.delta:g}",
+        f"{finding.lower_bound:.3f}",
+        f"{finding.runs:,}",
+        finding.verdict,
     )
 
 

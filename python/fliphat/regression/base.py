@@ -9,16 +9,18 @@ import numpy.typing as npt
 
 from fliphat import _check, kernels
 from fliphat.fit import defaults, run
-from fliphat.fit.iht import OneFit
+from fliphat.fit.one_fit import OneFit, plan_one_fit
 from fliphat.fit.plan import IhtPlan
 from fliphat.kernels._rows import vector
 from fliphat.privacy.guarantee import Guarantee, state_guarantee
 from fliphat.privacy.paper import PaperNoise
 from fliphat.privacy.scales import MAX_COUNT, NoiseScales
-from fliphat.regression import _dask, _data
-from fliphat.regression._estimator import BaseEstimator, NotFittedError
+from fliphat.regression import data
+from fliphat.regression.dask.arrays import DaskRows
+from fliphat.regression.dask.fit import from_blocks
+from fliphat.regression.sklearn_compat import BaseEstimator, NotFittedError
 
-__all__ = ["SparseLinear"]
+__all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "LinearEstimator"]
 
 _LARGEST_SEED = 2**64 - 1
 
@@ -26,7 +28,7 @@ _LARGEST_SEED = 2**64 - 1
 SMALLEST_SCALE, LARGEST_SCALE = 1e-100, 1e100
 
 
-class SparseLinear(BaseEstimator):
+class LinearEstimator(BaseEstimator):
     """A linear score fitted by one private release. `coef_`, `noise_` and `guarantee_` are public."""
 
     _loss: ClassVar[str]
@@ -36,9 +38,13 @@ class SparseLinear(BaseEstimator):
     sparsity: int | None
     fit_intercept: bool
     feature_scale: float
+    gradient_clip: float | None
     l1_radius: float | None
     iterations: int | None
     step_size: float | None
+    mechanism: str | None
+    value_noise: str | None
+    split: float | None
     rows_per_user: int
     start: npt.ArrayLike | None
     random_state: int | None
@@ -86,6 +92,19 @@ class SparseLinear(BaseEstimator):
             else _check.integer("random_state", self.random_state, 0, _LARGEST_SEED),
         )
 
+    def _plan_proven(self, public: OneFit, *, residual_scale: float) -> IhtPlan:
+        """Plan a fit with proven noise."""
+        clip = self.gradient_clip
+        if clip is None:
+            clip = defaults.regression_clip(public.feature_scale, residual_scale)
+        return plan_one_fit(
+            public,
+            clip=_check.positive("gradient_clip", clip),
+            mechanism=self.mechanism,
+            value_noise=self.value_noise,
+            split=self.split,
+        )
+
     def _release(self, X: Any, rows: Any, y: Any, plan: IhtPlan) -> float:
         """Run the plan, store what is public, and return the intercept."""
         # The claim is stated, with a warning if it is the paper's, before the rows are read.
@@ -95,18 +114,18 @@ class SparseLinear(BaseEstimator):
         features = rows.shape[1]
         scale = float(self.feature_scale)
         start = self._start(features, scale)
-        if isinstance(rows, _dask.DaskRows):
-            theta = _dask.run(plan, rows, y, start, scale if self.fit_intercept else None)
+        if isinstance(rows, DaskRows):
+            theta = from_blocks(plan, rows, y, start, scale if self.fit_intercept else None)
         else:
             if self.fit_intercept:
-                rows = _data.with_constant(rows, scale)
+                rows = data.with_constant(rows, scale)
             theta = run.from_rows(plan, rows, y, start=start)
         self.coef_ = theta[:features].copy()
         self.n_iter_ = plan.iterations
         self.noise_ = plan.noise
         self.guarantee_ = guarantee
         self.n_features_in_ = features
-        names = _data.feature_names(X)
+        names = data.feature_names(X)
         if names is not None:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
@@ -128,7 +147,7 @@ class SparseLinear(BaseEstimator):
         if not hasattr(self, "coef_"):
             raise NotFittedError(f"this {type(self).__name__} must be fitted first: call fit(X, y)")
         self._require_same_names(X)
-        rows = _data.as_rows(X)
+        rows = data.as_rows(X)
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
@@ -138,7 +157,7 @@ class SparseLinear(BaseEstimator):
 
     def _require_same_names(self, X: Any) -> None:
         """Refuse named columns in another order than in fit; names are public, and matrices have none."""
-        names = _data.feature_names(X)
+        names = data.feature_names(X)
         known = getattr(self, "feature_names_in_", None)
         if names is None or known is None or list(names) == list(known):
             return

@@ -8,18 +8,33 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import functools
+import itertools
 import sys
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["compute", "persist"]
+__all__ = ["compute", "persist", "task"]
 
 #: Seconds between two looks at whether there are any workers; a result is returned the moment it is there.
 _LOOK_EVERY = 0.5
 
 #: Key of Dask's configuration, and how long a fit waits for a worker while there is none.
 _PATIENCE_KEY, _PATIENCE = "fliphat.no-workers-timeout", "2 minutes"
+
+
+def task(function: Callable[..., Any], prefix: str, **public: Any) -> Callable[..., Any]:
+    """Return `function` for delayed arguments; its tasks have keys of their own.
+
+    Arguments that all its tasks share are bound to it, so that Dask does not search them for delayed values.
+    """
+    from dask import delayed
+
+    name, numbers = f"{prefix}-{uuid.uuid4().hex}", itertools.count()
+    bound = delayed(functools.partial(function, **public) if public else function, pure=False)
+    return lambda *arguments: bound(*arguments, dask_key_name=f"{name}-{next(numbers)}")
 
 
 def persist(values: Sequence[Any]) -> list[Any]:

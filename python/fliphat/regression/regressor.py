@@ -8,19 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _check
-from fliphat.fit import defaults
-from fliphat.fit.iht import OneFit, plan_one_fit, plan_paper_fit
+from fliphat.fit.one_fit import OneFit, plan_paper_fit
 from fliphat.fit.plan import IhtPlan
 from fliphat.privacy.guarantee import CALIBRATIONS
 from fliphat.privacy.paper import paper_context_bound
-from fliphat.regression import _dask, _data
-from fliphat.regression._estimator import RegressorMixin
-from fliphat.regression._linear import LARGEST_SCALE, SMALLEST_SCALE, SparseLinear
+from fliphat.regression import data
+from fliphat.regression.base import LARGEST_SCALE, SMALLEST_SCALE, LinearEstimator
+from fliphat.regression.dask import arrays
+from fliphat.regression.sklearn_compat import RegressorMixin
 
 __all__ = ["PrivateSparseRegressor"]
 
 
-class PrivateSparseRegressor(RegressorMixin, SparseLinear):
+class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
     """Sparse linear regression with differential privacy for each row.
 
     The fit is noisy iterative hard thresholding (:func:`fliphat.kernels.niht`): a fixed number of gradient
@@ -203,16 +203,16 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
         """
         rows: Any
         target: Any
-        if _dask.is_dask("X", X):
+        if arrays.is_dask("X", X):
             if self.calibration == "paper":
                 raise ValueError(
                     "calibration must be 'proven' for a dask array: only integer sums are distributed"
                 )
-            rows = _dask.as_rows(X)
-            target = _dask.as_target(y, rows)
+            rows = arrays.as_rows(X)
+            target = arrays.as_target(y, rows)
         else:
-            rows = _data.as_rows(X)
-            target = _data.as_target(y, rows.shape[0])
+            rows = data.as_rows(X)
+            target = data.as_target(y, rows.shape[0])
         plan = self._plan(*rows.shape)
         self.intercept_ = self._release(X, rows, target, plan)
         return self
@@ -245,16 +245,7 @@ class PrivateSparseRegressor(RegressorMixin, SparseLinear):
             return self._plan_paper(public)
         if self.feature_bound is not None:
             raise ValueError("feature_bound is only for calibration='paper'; proven noise needs no bound")
-        clip = self.gradient_clip
-        if clip is None:
-            clip = defaults.regression_clip(public.feature_scale, target_scale)
-        return plan_one_fit(
-            public,
-            clip=_check.positive("gradient_clip", clip),
-            mechanism=self.mechanism,
-            value_noise=self.value_noise,
-            split=self.split,
-        )
+        return self._plan_proven(public, residual_scale=target_scale)
 
     def _plan_paper(self, public: OneFit) -> IhtPlan:
         for name in ("mechanism", "value_noise"):

@@ -1,0 +1,77 @@
+"""One fit over a dask array: each iteration's sums come from the workers, its noise is drawn here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.fit import run
+from fliphat.fit.plan import IhtPlan
+from fliphat.regression.dask import blocks as on_worker
+from fliphat.regression.dask import cluster
+from fliphat.regression.dask.arrays import DaskRows, DaskTarget
+
+__all__ = ["from_blocks"]
+
+#: Bytes of sums that one task adds, and how many sums that may be: a tree of few levels has few delays.
+_ADDED_BYTES, _MOST_ADDED = 1 << 26, 64
+
+
+def from_blocks(
+    plan: IhtPlan,
+    rows: DaskRows,
+    target: DaskTarget,
+    start: npt.NDArray[np.float64] | None,
+    constant: float | None,
+) -> npt.NDArray[np.float64]:
+    """Fit where the rows are, and return the one estimate that is released."""
+    blocks = _prepared(rows, target, constant)
+    rule = {name: plan.kernel_arguments[name] for name in ("clip", "reward_clip", "loss")}
+    handed_over = 0
+
+    def sums_at(columns: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        nonlocal handed_over
+        sums = _total(blocks, on_worker.Question(columns, values, plan.dim, **rule))
+        handed_over += 1
+        return sums
+
+    try:
+        return run.from_sums(plan, sums_at, start=start)
+    except BaseException as failure:
+        if handed_over:
+            failure.add_note(
+                f"Noise was drawn for {handed_over} of {plan.iterations} iterations of this fit. No "
+                f"estimate was returned or kept, and the estimator is as it was. Workers were sent some: "
+                f"if anyone who may not see X and y sees their tasks or logs, count this fit as a release."
+            )
+        raise
+
+
+def _prepared(rows: DaskRows, target: DaskTarget, constant: float | None) -> list[Any]:
+    """Start checking every block where it is, and keep it there; a refusal shows in the first sums."""
+    prepare = cluster.task(on_worker.prepare, "fliphat-block")
+    return cluster.persist(
+        [
+            prepare(x, y, on_worker.Declared(length, rows.columns, rows.dtype, constant, target.classes))
+            for x, y, length in zip(rows.blocks, target.blocks, rows.lengths, strict=True)
+        ]
+    )
+
+
+def _total(blocks: Sequence[Any], question: on_worker.Question) -> npt.NDArray[np.int64]:
+    """Return the sums of all blocks, added up on the workers: neighbours first, a few at a time."""
+    sums = cluster.task(on_worker.sums, "fliphat-sums", question=question)
+    add = cluster.task(on_worker.add, "fliphat-add")
+    level = [sums(block) for block in blocks]
+    fan_in = min(max(_ADDED_BYTES // (8 * question.dim), 2), _MOST_ADDED)
+    while True:
+        level = [add(level[i : i + fan_in]) for i in range(0, len(level), fan_in)]
+        if len(level) == 1:
+            break
+    total = cluster.compute(level[0])
+    if isinstance(total, on_worker.Refusal):
+        raise total.error()
+    return on_worker.aligned(total)
