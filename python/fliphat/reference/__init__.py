@@ -2,8 +2,8 @@
 
 Each kernel has a plain twin of the same name, written as a good NumPy programmer would write it. Where NumPy
 can do clearly better with more care, a second twin (`*_blocked`, `project_l1_michelot`) does.
-Twins of noise (`gaussian_release`, `laplace`, `laplace_mechanism`, `peel`, `pick_columns`) are INSECURE: float
-noise from a seeded generator.
+Twins of noise (`gaussian_release`, `laplace`, `laplace_mechanism`, `peel`, `pick_columns`) are INSECURE:
+float noise from a seeded generator.
 """
 
 from fliphat.reference._ball import ball_gradient, clipped_size, second_moments
