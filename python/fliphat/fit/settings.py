@@ -53,6 +53,7 @@ class Settings:
     dtype: str
     seed: int | None
     fit: str = "iht"
+    accounting: str = "exact"
 
     @classmethod
     def checked(
@@ -178,8 +179,11 @@ class Settings:
 
 
 def complete(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record of settings with what an earlier version did not write: its only fit was "iht"."""
-    return {"fit": "iht"} | record
+    """Return a record of settings with what an earlier version did not write.
+
+    Its only fit was "iht", and its noise followed from zCDP: its policies keep the noise they were made with.
+    """
+    return {"fit": "iht", "accounting": "zcdp"} | record
 
 
 def checked_iterations(value: object) -> int:

@@ -3,8 +3,12 @@
 //! With `seed` the noise is predictable and nothing is private. `fliphat.kernels`
 //! never passes it.
 
+use fliphat_core::noise::entropy::SecureRng;
+use fliphat_core::noise::gaussian_vector::release_vector;
 use fliphat_core::noise::laplace_mechanism::LaplaceMechanism;
-use fliphat_core::private::peel::{Mechanism, PeelScratch, Peeler, Pick, ValueNoise};
+use fliphat_core::private::peel::{
+    ColumnPick, ColumnPicker, Mechanism, PeelScratch, Peeler, Pick, ValueNoise,
+};
 use fliphat_core::runtime::error::{Error, Result};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
@@ -53,6 +57,23 @@ pub(crate) fn laplace_release(
     Ok(py.detach(release).map_err(Raised::from)?)
 }
 
+/// Adds a rounded Gaussian of its own standard deviation to each of `values`.
+#[pyfunction]
+#[pyo3(signature = (values, sigmas, *, seed=None))]
+pub(crate) fn gaussian_release(
+    py: Python<'_>,
+    mut values: PyReadwriteArray1<'_, i64>,
+    sigmas: PyReadonlyArray1<'_, u64>,
+    seed: Option<u64>,
+) -> PyResult<()> {
+    let values = contiguous(values.as_slice_mut()).map_err(Raised::from)?;
+    let sigmas = contiguous(sigmas.as_slice()).map_err(Raised::from)?;
+    let release = || -> Result<()> {
+        with_noise!(seed.map(|seed| (seed, 0)), |noise| release_vector(values, sigmas, noise))
+    };
+    Ok(py.detach(release).map_err(Raised::from)?)
+}
+
 /// Names of [`Mechanism`] and [`ValueNoise`] as users type them.
 pub(crate) fn peeler(
     mechanism: &str,
@@ -69,9 +90,10 @@ pub(crate) fn peeler(
     };
     let value_noise = match value_noise {
         "gaussian" => ValueNoise::Gaussian,
+        "rounded_gaussian" => ValueNoise::RoundedGaussian,
         "laplace" => ValueNoise::Laplace,
         _ => {
-            return Err(Error::invalid("value_noise must be 'gaussian' or 'laplace'"));
+            return Err(Error::invalid("value_noise must be 'rounded_gaussian', 'gaussian' or 'laplace'"));
         }
     };
     Peeler::new(mechanism, pick_scale, value_noise, value_scale)
@@ -105,4 +127,29 @@ pub(crate) fn peel<'py>(
     let support = PyArray1::from_iter(py, picked.iter().map(|pick| pick.index as i64));
     let values = PyArray1::from_iter(py, picked.iter().map(|pick| pick.value));
     Ok((support, values))
+}
+
+/// A negative column becomes one that is out of every range.
+pub(crate) fn positions(columns: &[i64]) -> Vec<usize> {
+    columns.iter().map(|column| usize::try_from(*column).unwrap_or(usize::MAX)).collect()
+}
+
+/// Picks columns privately outside `excluded`; returns them in the order picked, with their signs.
+#[pyfunction]
+pub(crate) fn pick_columns<'py>(
+    py: Python<'py>,
+    scores: PyReadonlyArray1<'py, i64>,
+    picks: usize,
+    scale: u64,
+    excluded: PyReadonlyArray1<'py, i64>,
+    signed: bool,
+) -> PyResult<(IntegerArray<'py>, IntegerArray<'py>)> {
+    let scores = contiguous(scores.as_slice()).map_err(Raised::from)?;
+    let excluded = positions(contiguous(excluded.as_slice()).map_err(Raised::from)?);
+    let run = || -> Result<Vec<ColumnPick>> {
+        ColumnPicker::new(scale, signed)?.pick(scores, &excluded, picks, &mut SecureRng::from_os()?)
+    };
+    let picked = py.detach(run).map_err(Raised::from)?;
+    let columns = PyArray1::from_iter(py, picked.iter().map(|pick| pick.column as i64));
+    Ok((columns, PyArray1::from_iter(py, picked.iter().map(|pick| pick.sign))))
 }
