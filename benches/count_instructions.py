@@ -25,6 +25,7 @@ KERNELS = (
     "laplace",
     "peel",
     "niht",
+    "second_moments",
 )
 
 

@@ -1,5 +1,6 @@
 """The durable policy: reopening, refusing, and being cut off at every point of every call."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -472,3 +473,29 @@ def test_full_durability_syncs_every_call_and_batch_does_not(tmp_path, monkeypat
             policy.flush()
             assert len(synced) == counts[durability] + 2
     assert counts == {"full": 38, "batch": 0}
+
+
+def test_what_is_known_is_kept_with_each_release(tmp_path):
+    policy = open_store(tmp_path / "s", seed=4)
+    for _ in range(FIRST + 1):
+        policy.update(policy.select(np.ones((2, DIM))), 1.0)
+    known = policy._engine.known.to_record()
+    assert known["episodes"] == 1 and known["values"]
+    policy.close()
+    with sqlite3.connect(tmp_path / "s" / "ledger.sqlite3") as connection:
+        assert json.loads(ledger.meta(connection)["known"]) == known
+    connection.close()
+    policy = open_store(tmp_path / "s", seed=4)
+    assert policy._engine.known.to_record() == known
+    policy.save(tmp_path / "file")
+    assert FLIPHAT.load(tmp_path / "file")._engine.known.to_record() == known
+
+
+def test_rows_begun_by_an_interrupted_call_do_not_fix_the_layout(tmp_path, monkeypatch):
+    policy = open_store(tmp_path)
+    policy._engine.store.rows("dense")  # as far as the interrupted call got
+    X = np.ones((2, DIM), np.float32)
+    policy.update(policy.select(sp.csr_array(X)), 1.0)
+    kill(policy)
+    with open_store(tmp_path) as policy:
+        assert policy.rounds == 1 and policy.pending == []

@@ -15,6 +15,8 @@ __all__ = [
     "audit_paper",
     "audit_peel",
     "audit_permute_and_flip",
+    "ball_gradient",
+    "clipped_size",
     "clipped_sums",
     "laplace_fill",
     "laplace_release",
@@ -23,13 +25,16 @@ __all__ = [
     "niht_fit_sums",
     "paper_fit",
     "peel",
+    "pick_columns",
     "price",
     "project_l1",
     "read_all",
     "round_words",
     "scores",
+    "second_moments",
     "seeded_draw",
     "seeded_peel",
+    "seeded_picks",
     "seeded_words",
     "select_arms",
     "simd_levels",
@@ -69,6 +74,34 @@ def clipped_sums(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
+def second_moments(
+    rows: _Rows,
+    columns: NDArray[np.int64],
+    scales: NDArray[np.float64],
+    one: float | None,
+    radius: int,
+    present: NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    block_rows: int | None = None,
+    simd: str | None = None,
+) -> NDArray[np.int64]: ...
+def ball_gradient(
+    rows: _Rows,
+    residuals: NDArray[np.float64],
+    arms: NDArray[np.int64],
+    count: int,
+    columns: NDArray[np.int64],
+    scales: NDArray[np.float64],
+    one: float | None,
+    radius: int,
+    present: NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    block_rows: int | None = None,
+    simd: str | None = None,
+) -> NDArray[np.int64]: ...
+def clipped_size(
+    residuals: NDArray[np.float64], cap: float, present: NDArray[np.uint8] | None = None
+) -> int: ...
 def scores(contexts: _Rows, theta: NDArray[np.float64]) -> NDArray[np.float64]: ...
 def select_arms(
     contexts: _Rows, arms: int, theta: NDArray[np.float64], words: NDArray[np.uint64]
@@ -85,6 +118,9 @@ def peel(
     *,
     seed: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def pick_columns(
+    scores: NDArray[np.int64], picks: int, scale: int, excluded: NDArray[np.int64], signed: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 
 # Predictable draws for tests: no privacy.
 def seeded_words(out: NDArray[np.uint64], seed: int, stream: int) -> None: ...
@@ -100,6 +136,15 @@ def seeded_peel(
     seed: int,
     supports: NDArray[np.int64],
     values: NDArray[np.int64],
+) -> None: ...
+def seeded_picks(
+    scores: NDArray[np.int64],
+    scale: int,
+    excluded: NDArray[np.int64],
+    signed: bool,
+    seed: int,
+    columns: NDArray[np.int64],
+    signs: NDArray[np.int64],
 ) -> None: ...
 
 @final

@@ -4,6 +4,8 @@ Kernels release the interpreter while they work, and give the same bits for any 
 instruction set and any order of rows.
 """
 
+from fliphat.kernels._ball import ball_gradient, clipped_size, second_moments
+from fliphat.kernels._columns import pick_columns
 from fliphat.kernels._gradient import clipped_gradient
 from fliphat.kernels._laplace import laplace, laplace_mechanism
 from fliphat.kernels._lasso import lasso
@@ -14,14 +16,18 @@ from fliphat.kernels._project import project_l1
 from fliphat.kernels._select import score, select_arms
 
 __all__ = [
+    "ball_gradient",
     "clipped_gradient",
+    "clipped_size",
     "laplace",
     "laplace_mechanism",
     "lasso",
     "niht",
     "peel",
+    "pick_columns",
     "price",
     "project_l1",
     "score",
+    "second_moments",
     "select_arms",
 ]

@@ -84,7 +84,7 @@ def peel(
 
     C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020.
     """
-    array = _integers("v", v)
+    array = integer_vector("v", v)
     return _native.peel(
         array,
         _check.integer("s", s, 0, len(array)),
@@ -95,7 +95,8 @@ def peel(
     )
 
 
-def _integers(name: str, v: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def integer_vector(name: str, v: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return `v` as an int64 vector; messages never contain an element."""
     try:
         array: npt.NDArray[Any] = _rows.plain_array(name, v)
     except (ValueError, OverflowError):

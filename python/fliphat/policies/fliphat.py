@@ -402,7 +402,7 @@ class FLIPHAT:
                 engine.store.flush()
 
     def close(self) -> None:
-        """Let go of the store; the policy can't play any more. Closing twice is harmless.
+        """Close the store; the policy can't play any more. Closing twice is harmless.
 
         From a signal's handler that runs in the middle of another call of the same thread, that call is
         finished first, or undone by the handler's exception, and then the policy is closed.

@@ -2,9 +2,12 @@
 
 Each kernel has a plain twin of the same name, written as a good NumPy programmer would write it. Where NumPy
 can do clearly better with more care, a second twin (`*_blocked`, `project_l1_michelot`) does.
-Twins of noise (`laplace`, `laplace_mechanism`, `peel`) are INSECURE: float noise from a seeded generator.
+Twins of noise (`laplace`, `laplace_mechanism`, `peel`, `pick_columns`) are INSECURE: float noise from a
+seeded generator.
 """
 
+from fliphat.reference._ball import ball_gradient, clipped_size, second_moments
+from fliphat.reference._columns import pick_columns
 from fliphat.reference._gradient import clipped_gradient, clipped_gradient_blocked
 from fliphat.reference._laplace import laplace, laplace_mechanism
 from fliphat.reference._lasso import lasso
@@ -16,18 +19,22 @@ from fliphat.reference._select import score, select_arms
 from fliphat.reference._sigmoid import sigmoid
 
 __all__ = [
+    "ball_gradient",
     "clipped_gradient",
     "clipped_gradient_blocked",
+    "clipped_size",
     "iterative_hard_thresholding",
     "laplace",
     "laplace_mechanism",
     "lasso",
     "niht",
     "peel",
+    "pick_columns",
     "price",
     "project_l1",
     "project_l1_michelot",
     "score",
+    "second_moments",
     "select_arms",
     "sigmoid",
 ]

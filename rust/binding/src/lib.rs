@@ -19,9 +19,11 @@ mod _native {
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use super::noise::release::{laplace_fill, laplace_release, peel};
+    use super::noise::release::{laplace_fill, laplace_release, peel, pick_columns};
     #[pymodule_export]
-    use super::noise::seeded::{seeded_draw, seeded_peel, seeded_words};
+    use super::noise::seeded::{seeded_draw, seeded_peel, seeded_picks, seeded_words};
+    #[pymodule_export]
+    use super::private::ball::{ball_gradient, clipped_size, second_moments};
     #[pymodule_export]
     use super::private::gradient::clipped_sums;
     #[pymodule_export]

@@ -6,6 +6,7 @@ use fliphat_core::matrix::scalar::Real;
 use fliphat_core::matrix::{Csr, Dense};
 use fliphat_core::noise::entropy::predictable::SeededNoise;
 use fliphat_core::noise::laplace_mechanism::LaplaceMechanism;
+use fliphat_core::private::ball::{BallMap, MOST_RADIUS, second_moments};
 use fliphat_core::private::gradient::{Loss, Plan, Rewards, RowMap, clipped_sums};
 use fliphat_core::private::niht::{Settings, Threshold, niht};
 use fliphat_core::private::peel::{Mechanism, PeelScratch, Peeler, ValueNoise};
@@ -118,6 +119,15 @@ fn fit(numbers: &mut Numbers) {
     });
 }
 
+fn moments(numbers: &mut Numbers) {
+    let (rows, columns) = (1024, 128);
+    let x = numbers.numbers::<f64>(rows * columns);
+    let rows = Dense::new(&x, rows, columns).expect("shape");
+    let all: Vec<usize> = (0..columns).collect();
+    let map = BallMap::new(&all, &vec![4000.0; columns], None, MOST_RADIUS, columns).expect("valid");
+    counted(|| second_moments(&rows, &map, None, one_thread()));
+}
+
 fn main() {
     let numbers = &mut Numbers(1);
     match std::env::args().nth(1).as_deref() {
@@ -136,6 +146,7 @@ fn main() {
         }
         Some("peel") => peel(numbers),
         Some("niht") => fit(numbers),
+        Some("second_moments") => moments(numbers),
         other => panic!("no such kernel: {other:?}"),
     }
 }

@@ -1,1 +1,1 @@
-"""The engine of a policy: inputs, the open episode and its rows, what is known, and how it is handed over."""
+"""The engine of a policy: inputs, the open episode and its rows, what is known, and saved files."""

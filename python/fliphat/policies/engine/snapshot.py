@@ -9,9 +9,9 @@
 | 8 | length of the body |
 | body | length of the JSON (8 bytes), the JSON, then the arrays it lists, one after the other |
 
-A file is written unsealed, and sealed when its policy has let go; loading marks it consumed before the loaded
-policy can play, so that even another name of the same file can't be loaded twice. A plain copy of the bytes
-could: copying a sealed file is the one way to fit rows twice that no code can prevent.
+A file is written unsealed, and sealed when its policy can't play any more; loading marks it consumed before
+the loaded policy can play, so that even another name of the same file can't be loaded twice. A plain copy of
+the bytes could: copying a sealed file is the one way to fit rows twice that no code can prevent.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Saving:
         faults.reached("unsealed")
 
     def seal(self) -> None:
-        """Make the file loadable, under its own name; the policy it came from must have let go."""
+        """Make the file loadable, under its own name; the policy it came from can't play any more."""
         seal(self.path, self.checksum)
 
     def discard(self) -> bool:

@@ -3,8 +3,11 @@
 //! With `seed` the noise is predictable and nothing is private. `fliphat.kernels`
 //! never passes it.
 
+use fliphat_core::noise::entropy::SecureRng;
 use fliphat_core::noise::laplace_mechanism::LaplaceMechanism;
-use fliphat_core::private::peel::{Mechanism, PeelScratch, Peeler, Pick, ValueNoise};
+use fliphat_core::private::peel::{
+    ColumnPick, ColumnPicker, Mechanism, PeelScratch, Peeler, Pick, ValueNoise,
+};
 use fliphat_core::runtime::error::{Error, Result};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
@@ -105,4 +108,29 @@ pub(crate) fn peel<'py>(
     let support = PyArray1::from_iter(py, picked.iter().map(|pick| pick.index as i64));
     let values = PyArray1::from_iter(py, picked.iter().map(|pick| pick.value));
     Ok((support, values))
+}
+
+/// A negative column becomes one that is out of every range.
+pub(crate) fn positions(columns: &[i64]) -> Vec<usize> {
+    columns.iter().map(|column| usize::try_from(*column).unwrap_or(usize::MAX)).collect()
+}
+
+/// Picks columns privately outside `excluded`; returns them in the order picked, with their signs.
+#[pyfunction]
+pub(crate) fn pick_columns<'py>(
+    py: Python<'py>,
+    scores: PyReadonlyArray1<'py, i64>,
+    picks: usize,
+    scale: u64,
+    excluded: PyReadonlyArray1<'py, i64>,
+    signed: bool,
+) -> PyResult<(IntegerArray<'py>, IntegerArray<'py>)> {
+    let scores = contiguous(scores.as_slice()).map_err(Raised::from)?;
+    let excluded = positions(contiguous(excluded.as_slice()).map_err(Raised::from)?);
+    let run = || -> Result<Vec<ColumnPick>> {
+        ColumnPicker::new(scale, signed)?.pick(scores, &excluded, picks, &mut SecureRng::from_os()?)
+    };
+    let picked = py.detach(run).map_err(Raised::from)?;
+    let columns = PyArray1::from_iter(py, picked.iter().map(|pick| pick.column as i64));
+    Ok((columns, PyArray1::from_iter(py, picked.iter().map(|pick| pick.sign))))
 }

@@ -6,12 +6,12 @@ use fliphat_core::noise::exact::bernoulli::BernoulliExp;
 use fliphat_core::noise::exact::gaussian::DiscreteGaussian;
 use fliphat_core::noise::exact::laplace::DiscreteLaplace;
 use fliphat_core::noise::exact::textbook;
-use fliphat_core::private::peel::PeelScratch;
+use fliphat_core::private::peel::{ColumnPicker, PeelScratch};
 use fliphat_core::runtime::error::{Error, Result};
 use numpy::{PyReadonlyArray1, PyReadwriteArray1, PyReadwriteArray2};
 use pyo3::prelude::*;
 
-use crate::noise::release::{contiguous, peeler};
+use crate::noise::release::{contiguous, peeler, positions};
 use crate::runtime::Raised;
 
 /// Runs `$body` with `$noise` bound to the secure generator or, given a seed and a stream, to predictable noise.
@@ -110,6 +110,38 @@ pub(crate) fn seeded_peel(
             peeler.peel(v, s, noise, &mut scratch, &mut picked)?;
             for ((index, value), pick) in support.iter_mut().zip(values).zip(&picked) {
                 (*index, *value) = (pick.index as i64, pick.value);
+            }
+        }
+        Ok(())
+    };
+    Ok(py.detach(run).map_err(Raised::from)?)
+}
+
+/// Picks columns once for each row of `columns` and `signs`, on one stream.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn seeded_picks(
+    py: Python<'_>,
+    scores: PyReadonlyArray1<'_, i64>,
+    scale: u64,
+    excluded: PyReadonlyArray1<'_, i64>,
+    signed: bool,
+    seed: u64,
+    mut columns: PyReadwriteArray2<'_, i64>,
+    mut signs: PyReadwriteArray2<'_, i64>,
+) -> PyResult<()> {
+    let picks = columns.as_array().ncols();
+    let scores = contiguous(scores.as_slice()).map_err(Raised::from)?;
+    let excluded = positions(contiguous(excluded.as_slice()).map_err(Raised::from)?);
+    let columns = contiguous(columns.as_slice_mut()).map_err(Raised::from)?;
+    let signs = contiguous(signs.as_slice_mut()).map_err(Raised::from)?;
+    let run = || -> Result<()> {
+        let picker = ColumnPicker::new(scale, signed)?;
+        let noise = &mut SeededNoise::new(seed, 0);
+        for (columns, signs) in columns.chunks_mut(picks.max(1)).zip(signs.chunks_mut(picks.max(1))) {
+            let picked = picker.pick(scores, &excluded, picks, noise)?;
+            for ((column, sign), pick) in columns.iter_mut().zip(signs).zip(picked) {
+                (*column, *sign) = (pick.column as i64, pick.sign);
             }
         }
         Ok(())

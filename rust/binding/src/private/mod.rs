@@ -1,4 +1,5 @@
 //! Bindings of what private rows meet before noise is added.
 
+pub(crate) mod ball;
 pub(crate) mod gradient;
 pub(crate) mod niht;

@@ -1,6 +1,7 @@
 //! Before the noise: rows become integers, and sums of integers. Whatever leaves this room was released by a
 //! mechanism of it.
 
+pub mod ball;
 pub mod gradient;
 pub mod lattice;
 pub mod niht;

@@ -3,10 +3,37 @@
 //! Threads live as long as the call only: a pool would leave a forked child waiting for threads it does not
 //! have. Where the system refuses to start a thread, its work is done on the calling one.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::runtime::error::{Error, Result};
+use crate::runtime::simd::Level;
+
+/// Values a block of rows should hold: 1 MB of f32, so that handing out a block costs nothing and no thread ends
+/// long after the others.
+const BLOCK_VALUES: usize = 1 << 18;
+
+/// Below this many values one thread is faster: starting a second takes about as long (30 us).
+const SERIAL_BELOW: usize = 1 << 18;
+
+/// How work on rows is cut up. No choice here can change a bit of the result.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Threads to use; `None` takes the machine's, or one if the work is small.
+    pub threads: Option<usize>,
+    /// Rows handed out at a time; `None` chooses.
+    pub block_rows: Option<usize>,
+    /// Instruction set.
+    pub level: Level,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan { threads: None, block_rows: None, level: Level::best() }
+    }
+}
 
 /// Threads for work of `size` values: what the caller wants, else one below `serial_below` (starting a second
 /// one takes about as long as the work), else the machine's.
@@ -45,6 +72,56 @@ pub fn for_each<J: Send>(
         }
     };
     on_threads(threads, fetch).map(|_| ())
+}
+
+/// Add all rows, block by block: each thread `start`s a state of its own, and `add`s to it whatever block is next.
+/// `row_size` is the work on one row, in values. Returns the states, one a thread.
+///
+/// # Errors
+/// One of the errors of `start` and `add`; the other threads stop at their next block then.
+pub fn in_blocks<S: Send>(
+    rows: usize,
+    row_size: usize,
+    plan: Plan,
+    start: impl Fn() -> Result<S> + Sync,
+    add: impl Fn(Range<usize>, &mut S) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    let block_rows = plan.block_rows.unwrap_or(BLOCK_VALUES / row_size.max(1)).max(1);
+    let blocks = rows.div_ceil(block_rows);
+    let next = AtomicUsize::new(0);
+    let work = |_| -> Result<S> {
+        let mut state = start()?;
+        loop {
+            let block = next.fetch_add(1, Ordering::Relaxed);
+            if block >= blocks {
+                return Ok(state);
+            }
+            let added = add(block * block_rows..((block + 1) * block_rows).min(rows), &mut state);
+            if added.is_err() {
+                // Nothing will be returned: let the other threads stop at their next block.
+                next.store(blocks, Ordering::Relaxed);
+                added?;
+            }
+        }
+    };
+    let threads = threads_for(plan.threads, rows.saturating_mul(row_size), SERIAL_BELOW);
+    on_threads(threads.min(blocks.max(1)), work)
+}
+
+/// The sum of the threads' sums, place by place.
+///
+/// # Errors
+/// The first error among them.
+pub fn add_up(parts: impl Iterator<Item = Result<Vec<i64>>>) -> Result<Vec<i64>> {
+    let mut total: Option<Vec<i64>> = None;
+    for part in parts {
+        let part = part?;
+        match &mut total {
+            None => total = Some(part),
+            Some(total) => total.iter_mut().zip(part).for_each(|(a, b)| *a += b),
+        }
+    }
+    Ok(total.unwrap_or_default())
 }
 
 fn run<T: Send>(

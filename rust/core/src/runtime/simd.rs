@@ -90,6 +90,78 @@ impl Level {
     }
 }
 
+/// Columns on either side of a block of [`Level::pair_products`].
+pub const TALL: usize = 4;
+/// See [`TALL`].
+pub const WIDE: usize = 16;
+
+/// Sums of products: `TALL` columns times `WIDE` columns.
+pub type PairProducts = [[i32; WIDE]; TALL];
+
+impl Level {
+    /// Sums, over pairs of rows, of the products of columns `top..top + TALL` with columns `left..left + WIDE`.
+    ///
+    /// `pairs` is the two rows' values at each of `stride` columns, pair after pair. Sums wrap; values of -2^15 are
+    /// not allowed for.
+    #[inline]
+    pub fn pair_products(self, pairs: &[[i16; 2]], stride: usize, top: usize, left: usize) -> PairProducts {
+        match self.0 {
+            Set::Baseline => pair_products(pairs, stride, top, left),
+            // SAFETY: both sets are only made by `best` and `available` after the processor was asked, and every
+            // processor with AVX-512 has AVX2 as well.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 | Set::Avx512 => unsafe { pair_products_avx2(pairs, stride, top, left) },
+        }
+    }
+}
+
+fn pair_products(pairs: &[[i16; 2]], stride: usize, top: usize, left: usize) -> PairProducts {
+    let mut sums = [[0i32; WIDE]; TALL];
+    for pair in pairs.chunks_exact(stride) {
+        let (tall, wide) = (&pair[top..top + TALL], &pair[left..left + WIDE]);
+        for (row, a) in sums.iter_mut().zip(tall) {
+            for (sum, b) in row.iter_mut().zip(wide) {
+                let products = [i32::from(a[0]) * i32::from(b[0]), i32::from(a[1]) * i32::from(b[1])];
+                *sum = sum.wrapping_add(products[0].wrapping_add(products[1]));
+            }
+        }
+    }
+    sums
+}
+
+/// The compiler does not find the instruction that multiplies two rows at once (`vpmaddwd`) by itself.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn pair_products_avx2(pairs: &[[i16; 2]], stride: usize, top: usize, left: usize) -> PairProducts {
+    use std::arch::x86_64::{
+        __m256i, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_set1_epi32,
+        _mm256_setzero_si256, _mm256_storeu_si256,
+    };
+    let mut sums = [[_mm256_setzero_si256(); 2]; TALL];
+    for pair in pairs.chunks_exact(stride) {
+        let (tall, wide) = (&pair[top..top + TALL], &pair[left..left + WIDE]);
+        let start = wide.as_ptr().cast::<__m256i>();
+        // SAFETY: `wide` is 16 pairs of 4 bytes, that is two registers; these loads need no alignment.
+        let wide = unsafe { [_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1))] };
+        for (row, a) in sums.iter_mut().zip(tall) {
+            let bits = u32::from(a[0] as u16) | u32::from(a[1] as u16) << 16;
+            let both = _mm256_set1_epi32(bits as i32);
+            row[0] = _mm256_add_epi32(row[0], _mm256_madd_epi16(both, wide[0]));
+            row[1] = _mm256_add_epi32(row[1], _mm256_madd_epi16(both, wide[1]));
+        }
+    }
+    let mut products = [[0; WIDE]; TALL];
+    for (out, row) in products.iter_mut().zip(sums) {
+        let start = out.as_mut_ptr().cast::<__m256i>();
+        // SAFETY: `out` is 16 values of 4 bytes, that is two registers; these stores need no alignment.
+        unsafe {
+            _mm256_storeu_si256(start, row[0]);
+            _mm256_storeu_si256(start.add(1), row[1]);
+        }
+    }
+    products
+}
+
 /// Ask for the line that holds `values[index]`, if there is one; nothing waits for it.
 #[inline(always)]
 pub fn prefetch<T>(values: &[T], index: usize) {
@@ -118,6 +190,30 @@ fn run_avx512<W: Vectorised>(work: W) -> W::Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pair_products_are_the_same_at_every_level() {
+        let stride = 48;
+        let value = |i: usize| ((i * 7919) % 65_535) as i32 - 32_767;
+        let pairs: Vec<[i16; 2]> =
+            (0..3 * stride).map(|i| [value(i) as i16 / 3, value(i + 999) as i16 / 3]).collect();
+        for (top, left) in [(0, 0), (4, 16), (44, 32)] {
+            let expected = pair_products(&pairs, stride, top, left);
+            let at = |p: usize, j: usize| pairs[p * stride + j].map(i32::from);
+            let slow = |a: usize, b: usize| {
+                (0..3).map(|p| at(p, a)[0] * at(p, b)[0] + at(p, a)[1] * at(p, b)[1]).sum::<i32>()
+            };
+            assert_eq!(expected[3][15], slow(top + 3, left + 15));
+            for level in Level::available() {
+                assert_eq!(level.pair_products(&pairs, stride, top, left), expected, "{}", level.name());
+            }
+        }
+        // Two full rows just fit.
+        let full = vec![[i16::MAX; 2]; WIDE];
+        for level in Level::available() {
+            assert_eq!(level.pair_products(&full, WIDE, 0, 0)[0][0], 2 * 32_767 * 32_767);
+        }
+    }
 
     #[test]
     fn the_best_level_is_the_last_available_one() {

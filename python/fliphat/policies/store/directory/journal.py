@@ -2,7 +2,7 @@
 
 A call appends its rows, then one frame that names them; a frame counts only if it and its rows are whole, so
 that a call cut off anywhere leaves either all of itself or nothing. What such a call leaves at the end of a
-file is told from damage (see `Journal._scan`): the first is dropped without a word, because nobody was told
+file is told from damage (see `Journal._scan`): the first is dropped silently, because nobody was told
 that the call happened, the second is an error. Layout in ``docs/durability.md``.
 """
 

@@ -86,8 +86,9 @@ class DirectoryStore:
     def rows(self, layout: str) -> FileRows:
         """Begin the open episode's files."""
         with self:
-            if self._journal is not None:  # begun by a call that was interrupted before it could use them
-                self._journal.close()
+            if self._journal is not None:
+                # Begun by a call that was interrupted before it could use them, perhaps in another layout.
+                self._journal.unlink()
             self._journal = Journal(
                 self.path,
                 self._stem(),
@@ -122,7 +123,7 @@ class DirectoryStore:
     # What a release does, in this order
 
     def claim(self, episode: Episode) -> None:
-        """Fix which rewards count, once and for all."""
+        """Fix which rewards count; later ones are late."""
         if episode.claimed:
             return  # an earlier fit was cut off; its claim stands
         with self:

@@ -16,7 +16,8 @@ mod csr;
 mod dense;
 mod map;
 
-pub use blocks::{Plan, RowBlocks};
+pub use crate::runtime::parallel::Plan;
+pub use blocks::RowBlocks;
 pub use map::{Loss, RowMap};
 
 use crate::matrix::scalar::LIMIT;

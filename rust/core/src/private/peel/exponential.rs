@@ -40,8 +40,8 @@ pub(super) struct ExponentialScratch {
 }
 
 impl ExponentialMechanism {
-    pub(super) fn new(pick_scale: u64) -> Result<Self> {
-        let scale = checked_scale("pick_scale", pick_scale)?;
+    pub(super) fn new(name: &str, scale: u64) -> Result<Self> {
+        let scale = checked_scale(name, scale)?;
         let bits = scale.ilog2();
         let level_factor = ((u128::from(INVERSE_LN_2) << bits) / u128::from(scale)) as u64;
         Ok(ExponentialMechanism { scale, level_factor, level_shift: 63 + bits, decider: Decider::FAST })
@@ -76,7 +76,8 @@ impl ExponentialMechanism {
         self.decider.flip(exponent, error, number, noise)
     }
 
-    /// Picks `count` >= 1 coordinates of `v`, whose largest magnitude is `largest` < 2^62.
+    /// Picks `count` >= 1 coordinates of `v`, whose largest magnitude is `largest` < 2^62; fewer if `keep`, which
+    /// gets one after the other, returns false.
     ///
     /// # Errors
     /// If there is no memory for the work; then nothing was picked.
@@ -87,7 +88,7 @@ impl ExponentialMechanism {
         count: usize,
         noise: &mut impl NoiseSource,
         scratch: &mut ExponentialScratch,
-        keep: &mut impl FnMut(usize),
+        keep: &mut impl FnMut(usize) -> bool,
     ) -> Result<()> {
         // d coordinates of weight up to 2^last_level sum to less than 2^62.
         let size_bits = usize::BITS - v.len().leading_zeros();
@@ -105,7 +106,9 @@ impl ExponentialMechanism {
         };
         contest.set_up(count)?;
         for _ in 0..count {
-            keep(contest.pick(noise));
+            if !keep(contest.pick(noise)) {
+                break;
+            }
         }
         Ok(())
     }

@@ -15,8 +15,11 @@
 //!   at most L.
 
 mod buckets;
+mod columns;
 mod exponential;
 mod noisy_max;
+
+pub use columns::{ColumnPick, ColumnPicker, SIGNED_LIMIT};
 
 use crate::noise::entropy::NoiseSource;
 use crate::noise::exact::gaussian::DiscreteGaussian;
@@ -91,7 +94,9 @@ impl Peeler {
     ) -> Result<Self> {
         Ok(Peeler {
             picks: match mechanism {
-                Mechanism::Exponential => PickSampler::Exponential(ExponentialMechanism::new(pick_scale)?),
+                Mechanism::Exponential => {
+                    PickSampler::Exponential(ExponentialMechanism::new("pick_scale", pick_scale)?)
+                }
                 Mechanism::Laplace => PickSampler::Laplace(NoisyMax::new(pick_scale)?),
             },
             values: match value_noise {
@@ -152,7 +157,10 @@ impl Peeler {
             return Ok(());
         }
         make_room(picked, count)?;
-        let mut keep = |index: usize| picked.push(Pick { index, value: v[index] });
+        let mut keep = |index: usize| {
+            picked.push(Pick { index, value: v[index] });
+            true
+        };
         match &self.picks {
             PickSampler::Exponential(picks) => {
                 picks.pick(v, largest, count, noise, &mut scratch.exponential, &mut keep)?;

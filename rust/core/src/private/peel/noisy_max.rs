@@ -41,7 +41,7 @@ impl NoisyMax {
         count: usize,
         source: &mut impl NoiseSource,
         scratch: &mut NoisyMaxScratch,
-        keep: &mut impl FnMut(usize),
+        keep: &mut impl FnMut(usize) -> bool,
     ) -> Result<()> {
         let remaining = &mut scratch.remaining;
         remaining.clear();
@@ -61,7 +61,9 @@ impl NoisyMax {
                     }
                 }
             }
-            keep(remaining.remove(best.1).1 as usize);
+            if !keep(remaining.remove(best.1).1 as usize) {
+                break;
+            }
         }
         Ok(())
     }

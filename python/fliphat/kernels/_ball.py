@@ -1,0 +1,200 @@
+"""Statistics of rows cut to an l2 ball, as exact integer sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _check, _native
+from fliphat.kernels import _gradient, _rows
+
+#: Largest integer radius of the ball: integers of a row fit 16 bits.
+MOST_RADIUS = 2**15 - 1
+
+#: A size is at most this many steps.
+SIZE_LIMIT = 2**15
+
+
+def second_moments(
+    X: Any,
+    columns: npt.ArrayLike | None = None,
+    *,
+    radius: int,
+    scale: npt.ArrayLike,
+    one: float | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+) -> npt.NDArray[np.int64]:
+    """Sum the rows' second moments, in integers.
+
+    A row's vector is ``v = X[i, columns] * scale``, with the constant `one` behind it if one is given. It is
+    cut to length `radius` (``v * radius / norm(v)`` where it is longer), each number is rounded toward zero
+    to an integer, and the integers ``q`` are checked: a row with ``sum(q**2) > radius**2`` (possible only
+    through a float's rounding) counts as zeros, as does a row whose norm is not a finite float64.
+    The result is the sum of ``outer(q, q)``.
+
+    It is the same for any number of threads, any order of rows, dense or CSR. Replacing one row by any other
+    moves it by at most ``sqrt(2) * radius**2`` in Frobenius norm.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
+        Never copied. Sparse rows must have strictly increasing column numbers.
+    columns : array_like of int, shape (k,), optional
+        Public columns, all different; by default all of them. Other columns are not read.
+    radius : int
+        From 1 to ``2**15 - 1``.
+    scale : float or array_like, shape (k,)
+        Above 0, public: integers per unit of each column. With rows whose norm is about ``norm``,
+        ``radius / norm`` uses the whole ball.
+    one : float, optional
+        A constant column behind the others, already in integers (for an intercept). It is cut with the row.
+    present : ndarray of bool, shape (n,), optional
+        False marks a row that counts as zeros (its constant, too) and is not read.
+    threads : int, optional
+        By default all cores, or one if the work is small. It never changes the result.
+
+    Returns
+    -------
+    ndarray of int64, shape (k, k), or (k + 1, k + 1) with `one`
+        Symmetric. ``result / outer(scale, scale) / n`` is the mean second moment of the rows that were cut.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> X = np.array([[3.0, 4.0], [30.0, 40.0], [np.nan, 1.0]])
+    >>> kernels.second_moments(X, radius=50, scale=10.0)
+    array([[1800, 2400],
+           [2400, 3200]])
+    """
+    rows, n, ball = _ball(X, columns, radius, scale, one, threads)
+    flags = None if present is None else _gradient.present_flags(present, n)
+    k = len(ball[0]) + (one is not None)
+    return _native.second_moments(_rows.native(rows), *ball[:-1], flags, ball[-1]).reshape(k, k)
+
+
+def ball_gradient(
+    X: Any,
+    residuals: npt.ArrayLike,
+    arms: npt.ArrayLike,
+    *,
+    count: int,
+    radius: int,
+    scale: npt.ArrayLike,
+    columns: npt.ArrayLike | None = None,
+    one: float | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+) -> npt.NDArray[np.int64]:
+    """Sum the rows' gradients, each cut to an l2 ball, for each arm, in integers.
+
+    Row ``i`` has the gradient ``v = X[i, columns] * scale * residuals[i]``. It is cut to length `radius` and
+    turned into integers ``q`` exactly as in :func:`second_moments`, and added to the sums of arm ``arms[i]``.
+    Replacing one row by any other moves all sums together by at most ``2 * radius`` in l2 norm.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
+        Never copied.
+    residuals : array_like, shape (n,)
+        What each row is multiplied with. Private; one that is not finite makes its row zeros.
+    arms : array_like of int, shape (n,)
+        From 0 to ``count - 1``. Public.
+    count : int
+        Number of arms.
+    radius, scale, columns, one, present, threads
+        See :func:`second_moments`. With a gradient clip ``c`` in l2 norm, ``scale=radius / c``; `one` is
+        multiplied with the residual as the columns are.
+
+    Returns
+    -------
+    ndarray of int64, shape (count, k), or (count, k + 1) with `one`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> X = np.array([[3.0, 4.0], [30.0, 40.0], [1.0, 0.0]])
+    >>> kernels.ball_gradient(X, [1.0, -1.0, 0.5], [0, 1, 1], count=2, radius=50, scale=10.0)
+    array([[ 30,  40],
+           [-25, -40]])
+    """
+    rows, n, ball = _ball(X, columns, radius, scale, one, threads)
+    factors = _rows.vector("residuals", residuals, n, ", one residual for each row of X")
+    groups = _integers("arms", arms)
+    if groups.shape != (n,):
+        raise ValueError(f"arms must have shape ({n},), one arm for each row of X, got shape {groups.shape}")
+    count = _check.integer("count", count, 1, 2**31 - 1)
+    flags = None if present is None else _gradient.present_flags(present, n)
+    sums = _native.ball_gradient(_rows.native(rows), factors, groups, count, *ball[:-1], flags, ball[-1])
+    return sums.reshape(count, len(ball[0]) + (one is not None))
+
+
+def clipped_size(
+    residuals: npt.ArrayLike, cap: float, *, present: npt.NDArray[np.bool_] | None = None
+) -> tuple[int, float]:
+    """Sum ``min(abs(residuals), cap)``, in integers.
+
+    Each size is expressed in steps of ``cap / 2**15`` and rounded toward zero to an integer from 0 to
+    ``2**15``; NaN counts as 0. Replacing one residual moves the sum by at most ``2**15``.
+
+    Parameters
+    ----------
+    residuals : array_like, shape (n,)
+    cap : float
+        Above 0.
+    present : ndarray of bool, shape (n,), optional
+        False marks a row that counts as 0.
+
+    Returns
+    -------
+    total : int
+    step : float
+        ``total * step / n`` is the mean size that was cut at `cap`.
+
+    Examples
+    --------
+    >>> from fliphat import kernels
+    >>> total, step = kernels.clipped_size([0.5, -3.0, 0.0], 1.0)
+    >>> total, total * step
+    (49152, 1.5)
+    """
+    cap = _check.within("cap", cap, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
+    sizes = _rows.vector("residuals", residuals, None)
+    flags = None if present is None else _gradient.present_flags(present, len(sizes))
+    return _native.clipped_size(sizes, cap, flags), cap / SIZE_LIMIT
+
+
+#: Columns, scales, constant, radius and threads, as the native functions take them.
+_Ball = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], float | None, int, int | None]
+
+
+def _ball(
+    X: Any, columns: npt.ArrayLike | None, radius: int, scale: npt.ArrayLike, one: float | None, threads: Any
+) -> tuple[Any, int, _Ball]:
+    radius = _check.integer("radius", radius, 1, MOST_RADIUS)
+    one = None if one is None else _check.real("one", one)
+    if threads is not None:
+        threads = _check.integer("threads", threads, 1, _gradient.MOST_THREADS)
+    rows = _rows.sparse_rows("X", X) if _rows.is_sparse(X) else _rows.dense_rows("X", X, 2, copy=False)
+    _rows.nonempty("X", rows.shape)
+    n, d = rows.shape
+    chosen = np.arange(d) if columns is None else _integers("columns", columns)
+    if chosen.ndim != 1:
+        raise ValueError(f"columns must have one dimension, got shape {chosen.shape}")
+    if np.ndim(scale) == 0:
+        scale = np.full(len(chosen), scale)
+    scales = _rows.vector("scale", scale, len(chosen), ", one number for each column")
+    return rows, n, (chosen, scales, one, radius, threads)
+
+
+def _integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    array = _rows.plain_array(name, values)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if not (array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64)):
+        raise TypeError(f"{name} must be an array of integers that fit int64, got dtype {array.dtype}")
+    return np.require(array, np.int64, ["C", "A"])

@@ -1,0 +1,113 @@
+"""Private picks of columns outside a public set."""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _check, _native
+from fliphat.kernels import _peel
+
+_Columns = npt.NDArray[np.int64]
+
+
+@overload
+def pick_columns(
+    scores: npt.ArrayLike,
+    picks: int,
+    *,
+    scale: int,
+    excluded: npt.ArrayLike | None = None,
+    signed: Literal[False] = False,
+) -> _Columns: ...
+
+
+@overload
+def pick_columns(
+    scores: npt.ArrayLike,
+    picks: int,
+    *,
+    scale: int,
+    excluded: npt.ArrayLike | None = None,
+    signed: Literal[True],
+) -> tuple[_Columns, _Columns]: ...
+
+
+def pick_columns(
+    scores: npt.ArrayLike,
+    picks: int,
+    *,
+    scale: int,
+    excluded: npt.ArrayLike | None = None,
+    signed: bool = False,
+) -> _Columns | tuple[_Columns, _Columns]:
+    """Pick columns with large scores privately, outside a public set.
+
+    The picks follow one another. Each chooses among the candidates that remain, with probability exactly
+    proportional to ``exp(score / scale)``:
+
+    - ``signed=False``: a candidate is a column that is not excluded, with score ``abs(scores[j])``.
+    - ``signed=True``: a candidate is a column and a sign, with score ``scores[j]`` or ``-scores[j]``. When
+      one of the two is picked, the other is no candidate any more.
+
+    If every ``scores[j]`` moves by at most L between neighbours, each pick is ``2 * L / scale``
+    bounded-range, signed or not, and costs ``(L / scale)**2 / 2`` zCDP. The bits come from the operating
+    system through ChaCha20, fresh for every call, and there is no seed.
+
+    Parameters
+    ----------
+    scores : array_like of int, shape (d,)
+        Strictly between ``-2**61`` and ``2**61``.
+    picks : int
+        From 0 to the number of columns that are not excluded.
+    scale : int
+        From 1 to ``2**40 - 1``, in the units of `scores`.
+    excluded : array_like of int, optional
+        Public columns that can't be picked.
+    signed : bool
+        Whether the sign is picked with the column.
+
+    Returns
+    -------
+    columns : ndarray of int64, shape (picks,)
+        In the order picked.
+    signs : ndarray of int64, shape (picks,)
+        1 or -1; only with ``signed=True``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range. Messages never contain a score.
+    OSError
+        If the operating system has no entropy to give. Nothing is released then.
+
+    Examples
+    --------
+    >>> from fliphat import kernels
+    >>> columns, signs = kernels.pick_columns([0, -9000, 5000, 10**6], 2, scale=10, excluded=[3], signed=True)
+    >>> columns, signs
+    (array([1, 2]), array([-1,  1]))
+
+    References
+    ----------
+    F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS 2007.
+
+    J. Dong, D. Durfee, R. Rogers, "Optimal differential privacy composition for exponential mechanisms",
+    ICML 2020 (bounded range).
+    """
+    array = _peel.integer_vector("scores", scores)
+    outside = _peel.integer_vector("excluded", np.empty(0, np.int64) if excluded is None else excluded)
+    if len(outside) and not 0 <= outside.min() <= outside.max() < len(array):
+        raise ValueError(f"excluded must be columns of scores, from 0 to {len(array) - 1}")
+    if not isinstance(signed, bool | np.bool_):
+        raise TypeError(f"signed must be True or False, got {signed!r}")
+    columns, signs = _native.pick_columns(
+        array,
+        _check.integer("picks", picks, 0, len(array) - len(np.unique(outside))),
+        _check.integer("scale", scale, 1, _peel.SCALE_LIMIT - 1),
+        outside,
+        bool(signed),
+    )
+    return (columns, signs) if signed else columns

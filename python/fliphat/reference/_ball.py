@@ -1,0 +1,93 @@
+"""Twins of statistics of rows cut to an l2 ball. Equal to the kernels bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_LANES = 8
+_SIZE_LIMIT = 2**15
+
+#: Products of this many rows of integers below 2**15 are exact in float64.
+_EXACT_ROWS = 2**22
+
+
+def second_moments(
+    X: Any,
+    columns: npt.ArrayLike | None = None,
+    *,
+    radius: int,
+    scale: npt.ArrayLike,
+    one: float | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+) -> npt.NDArray[np.int64]:
+    """Sum second moments of rows cut to a ball, for dense or CSR rows; products are left to BLAS."""
+    q = _integers(X, columns, radius, scale, one, np.ones(X.shape[0]), present).astype(np.float64)
+    total = np.zeros((q.shape[1], q.shape[1]), np.int64)
+    for start in range(0, len(q), _EXACT_ROWS):
+        block = q[start : start + _EXACT_ROWS]
+        total += (block.T @ block).astype(np.int64)
+    return total
+
+
+def ball_gradient(
+    X: Any,
+    residuals: npt.NDArray[np.float64],
+    arms: npt.NDArray[np.int64],
+    *,
+    count: int,
+    radius: int,
+    scale: npt.ArrayLike,
+    columns: npt.ArrayLike | None = None,
+    one: float | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+) -> npt.NDArray[np.int64]:
+    """Sum gradients cut to a ball for each arm, for dense or CSR rows."""
+    q = _integers(X, columns, radius, scale, one, np.asarray(residuals), present)
+    sums = np.zeros((count, q.shape[1]), np.int64)
+    np.add.at(sums, np.asarray(arms), q)
+    return sums
+
+
+def clipped_size(
+    residuals: npt.NDArray[np.float64], cap: float, *, present: npt.NDArray[np.bool_] | None = None
+) -> tuple[int, float]:
+    """Sum sizes cut at `cap`, in steps of ``cap / 2**15``."""
+    sizes = np.asarray(residuals) if present is None else np.asarray(residuals)[present]
+    steps = np.minimum(np.abs(np.nan_to_num(sizes, nan=0.0)) / cap, 1.0) * _SIZE_LIMIT
+    return int(np.trunc(steps).sum(dtype=np.int64)) if len(steps) else 0, cap / _SIZE_LIMIT
+
+
+def _integers(
+    X: Any,
+    columns: npt.ArrayLike | None,
+    radius: int,
+    scale: npt.ArrayLike,
+    one: float | None,
+    multipliers: npt.NDArray[np.float64],
+    present: npt.NDArray[np.bool_] | None,
+) -> npt.NDArray[np.int64]:
+    """Return each row's integers: scaled, cut to the ball, rounded toward zero, and checked."""
+    picked = X if columns is None else X[:, np.asarray(columns, np.int64)]
+    v = np.array(picked if isinstance(X, np.ndarray) else picked.toarray(), np.float64)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        v *= np.asarray(scale, np.float64)
+        if one is not None:
+            v = np.column_stack([v, np.full(len(v), one)])
+        v *= multipliers[:, None]
+        # The kernel adds squares in eight lanes; float sums depend on their order, so the twin does, too.
+        lanes = np.zeros((len(v), _LANES))
+        for start in range(0, v.shape[1], _LANES):
+            chunk = v[:, start : start + _LANES]
+            lanes[:, : chunk.shape[1]] += chunk * chunk
+        square = np.zeros(len(v))
+        for lane in lanes.T:
+            square += lane
+        factor = np.where(square > float(radius) ** 2, radius / np.sqrt(square), 1.0)
+        usable = np.isfinite(square) & (True if present is None else present)
+        q = np.zeros(v.shape, np.int64)
+        q[usable] = np.trunc(v[usable] * factor[usable, None]).astype(np.int64)
+    q[(q * q).sum(axis=1) > radius**2] = 0
+    return q

@@ -1,0 +1,97 @@
+//! Bindings of statistics of rows cut to an l2 ball.
+
+use fliphat_core::private::ball::{self, BallMap, Groups};
+use fliphat_core::private::gradient::Plan;
+use fliphat_core::runtime::error::Result;
+use fliphat_core::runtime::memory::with_room;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::matrix::{AnyRows, with_rows};
+use crate::runtime::{Raised, level};
+
+type Sums<'py> = Bound<'py, PyArray1<i64>>;
+
+/// A negative column becomes one that is out of every range.
+fn map(columns: &[i64], scales: &[f64], one: Option<f64>, radius: i64, dimension: usize) -> Result<BallMap> {
+    let mut positions = with_room(columns.len())?;
+    positions.extend(columns.iter().map(|column| usize::try_from(*column).unwrap_or(usize::MAX)));
+    BallMap::new(&positions, scales, one, radius, dimension)
+}
+
+/// Integer sums of second moments, row after row of the result.
+#[pyfunction]
+#[pyo3(signature = (
+    rows, columns, scales, one, radius, present=None, threads=None, block_rows=None, simd=None
+))]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn second_moments<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'py>,
+    columns: PyReadonlyArray1<'py, i64>,
+    scales: PyReadonlyArray1<'py, f64>,
+    one: Option<f64>,
+    radius: i64,
+    present: Option<PyReadonlyArray1<'py, u8>>,
+    threads: Option<usize>,
+    block_rows: Option<usize>,
+    simd: Option<&str>,
+) -> PyResult<Sums<'py>> {
+    let (columns, scales) = (columns.as_slice()?, scales.as_slice()?);
+    let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
+    let plan = Plan { threads, block_rows, level: level(simd)? };
+    let sums = with_rows!(rows, |rows| py.detach(|| {
+        let map = map(columns, scales, one, radius, rows.columns())?;
+        ball::second_moments(&rows, &map, present, plan)
+    }));
+    Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
+}
+
+/// Integer sums of gradients cut to a ball, arm after arm.
+#[pyfunction]
+#[pyo3(signature = (
+    rows, residuals, arms, count, columns, scales, one, radius, present=None, threads=None, block_rows=None,
+    simd=None
+))]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn ball_gradient<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'py>,
+    residuals: PyReadonlyArray1<'py, f64>,
+    arms: PyReadonlyArray1<'py, i64>,
+    count: usize,
+    columns: PyReadonlyArray1<'py, i64>,
+    scales: PyReadonlyArray1<'py, f64>,
+    one: Option<f64>,
+    radius: i64,
+    present: Option<PyReadonlyArray1<'py, u8>>,
+    threads: Option<usize>,
+    block_rows: Option<usize>,
+    simd: Option<&str>,
+) -> PyResult<Sums<'py>> {
+    let (columns, scales) = (columns.as_slice()?, scales.as_slice()?);
+    let (residuals, group_of) = (residuals.as_slice()?, arms.as_slice()?);
+    let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
+    let plan = Plan { threads, block_rows, level: level(simd)? };
+    let groups = Groups { residuals, group_of, count, present };
+    let sums = with_rows!(rows, |rows| py.detach(|| {
+        let map = map(columns, scales, one, radius, rows.columns())?;
+        ball::ball_gradient(&rows, groups, &map, plan)
+    }));
+    Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
+}
+
+/// Integer sum of sizes cut at `cap`.
+#[pyfunction]
+#[pyo3(signature = (residuals, cap, present=None))]
+pub(crate) fn clipped_size<'py>(
+    py: Python<'py>,
+    residuals: PyReadonlyArray1<'py, f64>,
+    cap: f64,
+    present: Option<PyReadonlyArray1<'py, u8>>,
+) -> PyResult<i64> {
+    let residuals = residuals.as_slice()?;
+    let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
+    let size = py.detach(|| ball::clipped_sizes(residuals, cap, present));
+    Ok(size.map_err(Raised::from)?)
+}

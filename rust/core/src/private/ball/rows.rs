@@ -1,0 +1,67 @@
+//! Scaled values of a row at the public columns, dense or sparse.
+
+use super::BallMap;
+use crate::matrix::scalar::Real;
+use crate::matrix::{Csr, Dense, Index};
+use crate::runtime::error::Result;
+
+/// Rows that can be cut to a ball.
+pub trait BallRows: Sync {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+    /// Number of columns.
+    fn columns(&self) -> usize;
+    /// Write `x_j * scale_j` of row `i` at the map's columns.
+    ///
+    /// # Errors
+    /// If a sparse row is not canonical.
+    fn gather(&self, i: usize, map: &BallMap, values: &mut [f64]) -> Result<()>;
+}
+
+impl<T: Real> BallRows for Dense<'_, T> {
+    fn rows(&self) -> usize {
+        Dense::rows(self)
+    }
+
+    fn columns(&self) -> usize {
+        Dense::columns(self)
+    }
+
+    #[inline(always)]
+    fn gather(&self, i: usize, map: &BallMap, values: &mut [f64]) -> Result<()> {
+        let row = self.row(i);
+        if let Some(first) = map.first {
+            let row = &row[first..first + map.columns.len()];
+            for ((value, x), scale) in values.iter_mut().zip(row).zip(&map.scales) {
+                *value = x.to_f64() * scale;
+            }
+            return Ok(());
+        }
+        for ((value, column), scale) in values.iter_mut().zip(&map.columns).zip(&map.scales) {
+            *value = row[*column].to_f64() * scale;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Real, I: Index> BallRows for Csr<'_, T, I> {
+    fn rows(&self) -> usize {
+        Csr::rows(self)
+    }
+
+    fn columns(&self) -> usize {
+        Csr::columns(self)
+    }
+
+    #[inline(always)]
+    fn gather(&self, i: usize, map: &BallMap, values: &mut [f64]) -> Result<()> {
+        let (columns, row) = self.canonical_row(i)?;
+        values[..map.columns.len()].fill(0.0);
+        for (column, x) in columns.iter().zip(row) {
+            if let Some(place) = map.place(column.position()) {
+                values[place] = x.to_f64() * map.scales[place];
+            }
+        }
+        Ok(())
+    }
+}
