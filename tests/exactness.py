@@ -67,6 +67,26 @@ class Gaussian:
         return self.scale * math.sqrt(2 / math.pi)
 
 
+class RoundedGaussian:
+    """P(Z = z) = P(z - 1/2 < N(0, scale^2) < z + 1/2)."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def at_least(self, k):
+        return special.ndtr(-(np.asarray(k, float) - 0.5) / self.scale)
+
+    def quantile(self, q):
+        return np.rint(stats.norm.ppf(q, scale=self.scale))
+
+    def mean_magnitude(self):
+        return (
+            2 * self.at_least(np.arange(1, 40 * self.scale)).sum()
+            if self.scale < 5000
+            else self.scale * math.sqrt(2 / math.pi)
+        )
+
+
 def goodness(draws, law, bins=24):
     """P-value of a chi-square test over intervals of about equal probability, tails apart."""
     n = len(draws)

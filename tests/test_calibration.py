@@ -53,7 +53,7 @@ def spent_by_hand(found):
     if found.delta == 0:
         return count * (2 * pick + value)
     pick_cost = pick**2 / 2 if found.mechanism == "exponential" else min(2 * pick**2, 2 * pick)
-    value_cost = value**2 / 2 if found.value_noise == "gaussian" else min(value**2 / 2, value)
+    value_cost = value**2 / 2 if found.value_noise != "laplace" else min(value**2 / 2, value)
     return count * (pick_cost + value_cost)
 
 
@@ -80,6 +80,7 @@ def test_cost_is_within_budget_and_each_scale_is_the_smallest(
         mechanism=mechanism,
         value_noise="laplace" if laplace or delta == 0 else "gaussian",
         split=split,
+        accounting="zcdp",
     )
     budget = Fraction(epsilon) if delta == 0 else Fraction(acc.rho_from_epsilon(epsilon, delta))
     spent = found.pure_epsilon if delta == 0 else found.rho
@@ -123,13 +124,17 @@ def test_exact_values():
 
 
 def test_report_noisy_max_needs_1_58_times_the_noise():
-    ratio = scales(mechanism="laplace", value_noise="laplace").pick_scale / scales().pick_scale
+    zcdp = {"accounting": "zcdp"}
+    ratio = scales(mechanism="laplace", value_noise="laplace", **zcdp).pick_scale / scales(**zcdp).pick_scale
     assert ratio == pytest.approx(math.sqrt(2.5), rel=1e-4)
 
 
 def test_rounds_per_user_scale_the_noise():
-    assert scales(rounds_per_user=3).sensitivity == 3 * ROW_SENSITIVITY
-    assert scales(rounds_per_user=3).pick_scale == pytest.approx(3 * scales().pick_scale, rel=1e-5)
+    for how in ({"accounting": "zcdp"}, {"fits": ()}):
+        assert scales(rounds_per_user=3, **how).sensitivity == 3 * ROW_SENSITIVITY
+        assert scales(rounds_per_user=3, **how).pick_scale == pytest.approx(
+            3 * scales(**how).pick_scale, rel=1e-5
+        )
 
 
 @settings(max_examples=100, deadline=None)
@@ -149,7 +154,7 @@ def test_a_budget_in_rho_spent_to_the_last_fraction_is_still_covered(delta):
 
 
 def test_gradient_noise_is_the_planners_formula():
-    found = scales(iterations=2)
+    found = scales(iterations=2, accounting="zcdp")
     nu = 2 * 2.0 * math.sqrt(2 * 10 / acc.rho_from_epsilon(1.0, 0.01)) / 2048
     assert found.pick_gradient_noise == pytest.approx(nu, rel=1e-5)
     assert found.value_gradient_noise == gradient_noise(found.value_scale, clip=2.0, rows=2048)
@@ -158,8 +163,8 @@ def test_gradient_noise_is_the_planners_formula():
 @pytest.mark.parametrize(
     "weaker",
     [
-        {"pick_scale": 1_000_000},
-        {"value_scale": 1_000_000},
+        {"pick_scale": 900_000},
+        {"value_scale": 900_000},
         {"rounds_per_user": 2},
         {"iterations": 4},
         {"sparsity": 11},
@@ -170,9 +175,10 @@ def test_gradient_noise_is_the_planners_formula():
         {"delta": 0.0, "value_noise": "laplace"},
     ],
 )
-def test_control_scales_that_do_not_support_the_claim_cannot_be_built(weaker):
-    with pytest.raises(ValueError, match="but epsilon"):
-        dataclasses.replace(scales(), **weaker)
+@pytest.mark.parametrize("accounting", ["exact", "zcdp"])
+def test_control_scales_that_do_not_support_the_claim_cannot_be_built(weaker, accounting):
+    with pytest.raises(ValueError, match=r"but epsilon|do not support the claim: the noise costs delta"):
+        dataclasses.replace(scales(accounting=accounting), **weaker)
 
 
 def test_scales_cannot_be_changed():
@@ -216,8 +222,20 @@ def test_the_lattice_limit_is_exact():
         ({"split": 1.0}, "split must be above 0 and below 1, got 1.0"),
         ({"split": math.nan}, "split must be above 0 and below 1, got nan"),
         ({"mechanism": "flip"}, "mechanism must be one of 'exponential', 'laplace', got 'flip'"),
-        ({"value_noise": "uniform"}, "value_noise must be one of 'gaussian', 'laplace', got 'uniform'"),
+        (
+            {"value_noise": "uniform"},
+            "value_noise must be one of 'rounded_gaussian', 'gaussian', 'laplace', got 'uniform'",
+        ),
         ({"delta": 0.0, "value_noise": "gaussian"}, "value_noise must be 'laplace' when delta is 0"),
+        ({"accounting": "rdp"}, "accounting must be one of 'exact', 'zcdp', got 'rdp'"),
+        ({"accounting": "exact", "value_noise": "gaussian"}, "the discrete Gaussian has a zCDP cost only"),
+        (
+            {"accounting": "exact", "rounds_per_user": 2},
+            "fits must say which fits rows of one user may enter",
+        ),
+        ({"accounting": "exact", "iterations": 1000}, "a fit of 20000 releases takes too long to price"),
+        ({"accounting": "exact", "rounds_per_user": 9, "fits": [(10, 3)]}, "at most 8 are priced"),
+        ({"rounds_per_user": 2, "fits": [(0, 1)]}, "fits must be an integer from 1 .*, got 0"),
         (
             {"epsilon": 1e-7, "delta": 1e-12},
             "epsilon = 1e-07 .* needs pick_scale = .* the samplers stop at 1099511627775",
@@ -228,6 +246,66 @@ def test_the_lattice_limit_is_exact():
 def test_bad_numbers_are_refused_by_name_and_rule(changes, message):
     with pytest.raises(ValueError, match=message):
         scales(**changes)
+
+
+# The exact price --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"value_noise": "laplace"}, {"mechanism": "laplace"}, {"iterations": 1}]
+)
+def test_the_exact_price_asks_for_less_noise_and_its_scales_are_nearly_the_smallest(changes):
+    exact, zcdp = scales(**changes), scales(accounting="zcdp", **changes)
+    assert (exact.accounting, zcdp.accounting) == ("exact", "zcdp")
+    assert zcdp.pick_scale > 1.1 * exact.pick_scale
+    assert exact.release.price <= 0.01
+    smaller = {name: round(0.9999 * getattr(exact, name)) for name in ("pick_scale", "value_scale")}
+    with pytest.raises(ValueError, match="do not support the claim"):
+        dataclasses.replace(exact, **smaller)
+
+
+def test_events_are_priced_in_the_order_the_kernel_releases_them():
+    found = scales(iterations=2, sparsity=3)
+    kinds = [type(event).__name__ for event in found.release.events]
+    assert kinds == ["Pick", "Pick", "Pick", "Gaussian"] * 2
+    (pick, *_, gaussian) = found.release.events
+    assert pick.eta == pytest.approx(2 * ROW_SENSITIVITY / found.pick_scale, rel=1e-12)
+    assert gaussian.mu == pytest.approx(math.sqrt(3) * ROW_SENSITIVITY / found.value_scale, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "accounting"),
+    [
+        ({}, "exact"),
+        ({"delta": 0.0}, "pure"),
+        ({"value_noise": "gaussian"}, "zcdp"),
+        ({"epsilon": None, "rho": 0.1}, "zcdp"),
+        ({"rounds_per_user": 3}, "zcdp"),
+        ({"rounds_per_user": 3, "fits": ()}, "exact"),
+        ({"rounds_per_user": 3, "iterations": 1, "fits": [(10, 1), (5, 1)]}, "exact"),
+        ({"rounds_per_user": 300, "fits": ()}, "exact"),
+        ({"rounds_per_user": 9, "fits": [(10, 3)]}, "zcdp"),
+        ({"rounds_per_user": 2, "fits": [(s, 1) for s in range(1, 6)]}, "zcdp"),
+        ({"iterations": 1000}, "zcdp"),
+    ],
+)
+def test_the_accounting_is_named(changes, accounting):
+    assert scales(**changes).accounting == accounting
+
+
+def test_rows_that_may_be_spread_are_priced_over_all_kinds_of_fits():
+    fits = [(10, 1), (5, 1)]
+    many = scales(rounds_per_user=3, iterations=1, fits=fits)
+    few = scales(rounds_per_user=3, iterations=1, sparsity=5, fits=fits)
+    assert [shape[:2] for shape in many.beside] == [(5, 1)]
+    assert many.beside[0].pick_scale == few.pick_scale and few.beside[0].pick_scale == many.pick_scale
+    assert many.release.users == 3 and many.release.price <= 0.01
+    # Spreading costs next to nothing more than one fit with all rows.
+    together = scales(rounds_per_user=3, iterations=1, fits=())
+    assert together.pick_scale <= many.pick_scale <= 1.01 * together.pick_scale
+    loud = many.beside[0]._replace(pick_scale=1000)
+    with pytest.raises(ValueError, match="do not support the claim"):
+        dataclasses.replace(many, beside=(loud,))
 
 
 # The paper's noise ------------------------------------------------------------------------------------------

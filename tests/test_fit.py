@@ -1,11 +1,14 @@
 """The one private fit: what it is charged for is what it does, and nothing but its plan decides."""
 
+import ast
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import fliphat
 from fliphat import FLIPHAT, PrivateSparseRegressor
 from fliphat.fit import make_fit, run
 from fliphat.fit.iht import Iht
@@ -227,7 +230,7 @@ def test_settings_name_the_fit_and_records_of_the_first_version_mean_iht():
     assert complete(record)["fit"] == "iht"
     again = Settings.from_dict(record, {"iterations": None, "step_size": None})
     assert again == policy._settings and make_fit(again).settings == again
-    assert complete({"fit": "another"}) == {"fit": "another"}
+    assert complete({"fit": "another"}) == {"fit": "another", "accounting": "zcdp"}
 
 
 def test_a_policy_is_made_with_two_calibrations(monkeypatch):
@@ -238,3 +241,35 @@ def test_a_policy_is_made_with_two_calibrations(monkeypatch):
     FLIPHAT(**PUBLIC)
     # One without rows, which says how long the first episode is, and one for the fit of that episode.
     assert [call["rows"] for call in calls] == [1, fit_of(first_episode=None).least_rows(0)]
+
+
+# The room
+
+
+def imported_rooms(path):
+    """The rooms of the package that a module imports, wherever in it."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "fliphat":
+            names += [f"fliphat.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names.append(node.module)
+    return {name.split(".")[1] for name in names if name.startswith("fliphat.")}
+
+
+def test_the_room_calls_only_rooms_to_its_left():
+    package = Path(fliphat.__file__).parent
+    allowed = {"fit", "privacy", "kernels", "_native", "_check"}
+    for path in (package / "fit").glob("*.py"):
+        assert imported_rooms(path) <= allowed, path.name
+    # The control: the policies call rooms that the fit may not.
+    assert not imported_rooms(package / "policies" / "fliphat.py") <= allowed
+
+
+def test_what_plans_a_fit_calls_no_kernel():
+    for name in ("base", "defaults", "known", "one_fit", "plan", "settings"):
+        path = Path(fliphat.__file__).parent / "fit" / f"{name}.py"
+        assert not imported_rooms(path) & {"kernels", "_native"}, name
+    assert imported_rooms(Path(fliphat.__file__).parent / "fit" / "run.py") >= {"kernels"}

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import pytest
 
+from fliphat import reference
 from fliphat.privacy import (
     Guarantee,
     PrivacyWarning,
@@ -52,12 +53,16 @@ def test_a_proven_bandit_states_the_whole_budget():
     found = claim()
     assert found.proven
     assert found.reasons == ()
-    assert found.rho == Fraction(rho_from_epsilon(1.0, 0.01))
+    assert (found.accounting, found.rho, found.release.price <= 0.01) == ("exact", None, True)
+    zcdp = claim(accounting="zcdp")
+    assert (zcdp.accounting, zcdp.rho) == ("zcdp", Fraction(rho_from_epsilon(1.0, 0.01)))
     assert (found.unit, found.user_ids, found.neighbours) == ("round", "not used", "replace-one")
 
 
 def test_a_proven_regression_states_what_its_fit_cost():
     scales = calibrate(**SHAPE, clip=2.0)
+    assert state_guarantee(scales, setting="regression").rho == scales.rho
+    scales = calibrate(**SHAPE, clip=2.0, accounting="zcdp")
     found = state_guarantee(scales, setting="regression")
     assert found.rho == scales.rho < Fraction(rho_from_epsilon(1.0, 0.01))
     assert found.unit == "row"
@@ -74,11 +79,13 @@ def test_the_paragraph_says_what_is_and_what_is_not_protected():
         "Not protected: that a round took place",
         "how long a computation takes",
         "the arm this person was shown",
-        "exponential mechanism, discrete Gaussian noise",
-        "at most 0.1035-zCDP",
+        "exponential mechanism, rounded Gaussian noise",
+        "priced exactly against an observer who adapts to everything released",
         "ChaCha20",
     ):
         assert phrase in text
+    zcdp = str(claim(accounting="zcdp"))
+    assert "discrete Gaussian noise on integer values, at most 0.1035-zCDP" in zcdp
     assert "NOT PROVEN" not in text
     assert "\n" not in text
 
@@ -143,6 +150,19 @@ def test_the_papers_noise_stays_unproven_where_the_factor_is_small():
     assert not found.proven
 
 
+def test_the_record_is_enough_to_compute_the_price_again():
+    record = json.loads(json.dumps(claim().to_dict()))
+    assert record["accounting"] == "exact"
+    release = record["release"]
+    events = [(kind, size) for kind, size, count in release["events"] for _ in range(count)]
+    again = reference.price(release["epsilon"], [events], users=release["users"], **release["grid"])
+    assert again == pytest.approx(release["price"], rel=1e-6)
+    assert again <= record["delta"]
+    # Control: half the noise does not support the claim.
+    louder = [(kind, 2 * size) for kind, size in events]
+    assert reference.price(release["epsilon"], [louder], **release["grid"]) > record["delta"]
+
+
 @pytest.mark.parametrize("changes", [{}, {"delta": 0.0}, {"epsilon": 0.1, "rounds_per_user": 2}])
 def test_records_survive_json(changes):
     found = claim(setting="regression", **changes)
@@ -185,6 +205,22 @@ def test_the_papers_record():
     ],
 )
 def test_control_a_claim_its_cost_does_not_support_is_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        dataclasses.replace(claim(accounting="zcdp"), **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"epsilon": 0.5}, ValueError, "release must be priced for epsilon = 0.5, got 1.0"),
+        ({"delta": 1e-9}, ValueError, "release must be priced for delta = 1e-09, got 0.01"),
+        ({"value_noise": "gaussian"}, ValueError, "value_noise must be 'rounded_gaussian' or 'laplace'"),
+        ({"release": None}, TypeError, r"rho must be fractions\.Fraction for proven noise, got NoneType"),
+        ({"release": 1}, TypeError, "release must be PricedRelease, got int"),
+        ({"calibration": "paper", "noise_shortfall": 3.0}, ValueError, "release must be None for the paper"),
+    ],
+)
+def test_control_a_claim_its_releases_do_not_support_is_refused(changes, error, message):
     with pytest.raises(error, match=message):
         dataclasses.replace(claim(), **changes)
 

@@ -89,9 +89,10 @@ def test_the_table_of_defaults():
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_first_episode_is_the_tuned_one_and_episodes_grow_slowly(epsilon):
-    rho = rho_from_epsilon(epsilon, 0.01)
+    # The exact price needs 14 to 17 % less noise than zCDP here, and the first episode follows the noise.
+    zcdp = 90 / math.sqrt(rho_from_epsilon(epsilon, 0.01))
     length = FLIPHAT(**GOOD | {"epsilon": epsilon})._fit.least_rows
-    assert length(0) == pytest.approx(90 / math.sqrt(rho), rel=0.02)
+    assert length(0) == pytest.approx(0.86 * zcdp, rel=0.03)
     for episode in range(1, 12):
         assert length(episode) == math.ceil(1.25 * length(episode - 1))
 
@@ -128,6 +129,7 @@ def test_noise_is_what_calibration_says_and_grows_with_rounds_per_user():
         assert plan.noise == calibrate(
             epsilon=1.0, delta=0.01, rows=1000, dim=400, sparsity=plan.sparsity, iterations=plan.iterations,
             step_size=plan.step_size, l1_radius=2 * math.sqrt(10), clip=0.8, rounds_per_user=k, split=0.8,
+            fits=[(5, 1), (10, 1)],
         )  # fmt: skip
     one, four = (FLIPHAT(**GOOD, rounds_per_user=k).remaining for k in (1, 4))
     assert four == pytest.approx(4 * one, rel=0.01)

@@ -18,6 +18,7 @@ __all__ = [
     "ball_gradient",
     "clipped_size",
     "clipped_sums",
+    "gaussian_release",
     "laplace_fill",
     "laplace_release",
     "lasso_fit",
@@ -50,6 +51,9 @@ _Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
 
 def simd_levels() -> list[str]: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
+def gaussian_release(
+    values: NDArray[np.int64], sigmas: NDArray[np.uint64], *, seed: int | None = None
+) -> None: ...
 def price(
     epsilon: float, menu: list[list[tuple[str, float]]], users: int, step: float, below: int, above: int
 ) -> float: ...

@@ -37,7 +37,7 @@ class Iht:
     >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01)._fit
     >>> plan = fit.plan(0, fit.begin())
     >>> plan.rows, plan.sparsity, plan.iterations, plan.warm
-    (281, 5, 1, False)
+    (241, 5, 1, False)
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -185,8 +185,26 @@ class Iht:
                 rounds_per_user=settings.rounds_per_user,
                 mechanism=settings.mechanism,
                 split=defaults.BANDIT_PICK_SHARE,
+                fits=self._kinds(),
+                # What has no exact price is calibrated by zCDP, and its guarantee says so.
+                accounting="zcdp" if settings.accounting == "zcdp" else None,
             )
         return self._calibrated[key]
+
+    def _kinds(self) -> list[tuple[int, int]] | None:
+        """Return (picks, iterations) of all fits that rows of one user may enter; None if not known."""
+        settings = self.settings
+        if callable(settings.iterations):
+            return None
+        if settings.iterations is not None:
+            given: Any = settings.iterations
+            iterations = {int(m) for m in (given if isinstance(given, (tuple, list)) else [given]) if m}
+        else:
+            iterations = {1} if settings.warm_start else {1, 2, 3}
+        picks = {settings.sparsity}
+        if settings.warm_start:
+            picks.add(defaults.first_picks(settings.sparsity))
+        return [(count, m) for count in sorted(picks) for m in sorted(iterations)]
 
     def _public(self, rows: int, sparsity: int, iterations: int, step_size: float) -> dict[str, Any]:
         """Return what both calibrations take."""

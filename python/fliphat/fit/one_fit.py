@@ -80,6 +80,8 @@ def plan_one_fit(
         "mechanism": "exponential" if mechanism is None else mechanism,
         "value_noise": value_noise,
         "split": split,
+        # One fit: all rows of a user enter it.
+        "fits": (),
     }
     iterations, step = public.iterations, public.step_size
     if iterations is None or step is None:

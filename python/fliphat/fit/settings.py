@@ -56,6 +56,7 @@ class Settings:
     dtype: str
     seed: int | None
     fit: str = "iht"
+    accounting: str = "exact"
     intercept: bool = True
     reward_range: tuple[float, float] | None = None
     column_scales: tuple[float, ...] | None = None
@@ -223,9 +224,12 @@ class Settings:
 
 
 def complete(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record of settings with what an earlier version did not write: its only fit was "iht"."""
-    later = {"fit": "iht", "intercept": True, "reward_range": None, "column_scales": None, "pilot": False}
-    return later | record
+    """Return a record of settings with what an earlier version did not write.
+
+    Its only fit was "iht", and its noise followed from zCDP: its policies keep the noise they were made with.
+    """
+    new = {"intercept": True, "reward_range": None, "column_scales": None, "pilot": False}
+    return {"fit": "iht", "accounting": "zcdp"} | new | record
 
 
 def checked_iterations(value: object) -> int:

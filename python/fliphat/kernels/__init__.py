@@ -6,6 +6,7 @@ instruction set and any order of rows.
 
 from fliphat.kernels._ball import ball_gradient, clipped_size, second_moments
 from fliphat.kernels._columns import pick_columns
+from fliphat.kernels._gaussian import gaussian_release
 from fliphat.kernels._gradient import clipped_gradient
 from fliphat.kernels._laplace import laplace, laplace_mechanism
 from fliphat.kernels._lasso import lasso
@@ -19,6 +20,7 @@ __all__ = [
     "ball_gradient",
     "clipped_gradient",
     "clipped_size",
+    "gaussian_release",
     "laplace",
     "laplace_mechanism",
     "lasso",

@@ -21,7 +21,7 @@ def peel(
     pick_scale: int,
     value_scale: int,
     mechanism: str = "exponential",
-    value_noise: str = "gaussian",
+    value_noise: str = "rounded_gaussian",
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Pick `s` large coordinates of an integer vector and release noisy values of them.
 
@@ -37,7 +37,7 @@ def peel(
 
     If every ``v[j]`` moves by at most L between neighbours, a pick costs ``(L / pick_scale)**2 / 2`` zCDP
     (exponential: it is ``2 L / pick_scale`` bounded-range) or is ``2 L / pick_scale``-DP (laplace), and a
-    value costs ``(L / value_scale)**2 / 2`` zCDP (gaussian) or is ``L / value_scale``-DP (laplace).
+    value costs ``(L / value_scale)**2 / 2`` zCDP (both Gaussians) or is ``L / value_scale``-DP (laplace).
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def peel(
         From 1 to ``2**40 - 1``, in the units of `v`.
     mechanism : {"exponential", "laplace"}
         How coordinates are picked.
-    value_noise : {"gaussian", "laplace"}
+    value_noise : {"rounded_gaussian", "gaussian", "laplace"}
         What is added to the values of picked coordinates.
 
     Returns
@@ -91,7 +91,7 @@ def peel(
         _check.integer("pick_scale", pick_scale, 1, SCALE_LIMIT - 1),
         _check.integer("value_scale", value_scale, 1, SCALE_LIMIT - 1),
         _check.choice("mechanism", mechanism, ("exponential", "laplace")),
-        _check.choice("value_noise", value_noise, ("gaussian", "laplace")),
+        _check.choice("value_noise", value_noise, ("rounded_gaussian", "gaussian", "laplace")),
     )
 
 

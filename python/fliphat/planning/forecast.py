@@ -135,7 +135,7 @@ def plan(
     >>> import fliphat
     >>> found = fliphat.plan(dim=400, sparsity=10, epsilon=1.0, delta=0.01, reward_scale=1.5)
     >>> found.episodes[0].rounds, found.learning_starts < found.with_half_epsilon
-    (281, True)
+    (241, True)
     """
     rounds = _check.integer("rounds", rounds, 1, _MOST_ROUNDS)
     coefficient = _check.positive("coefficient", coefficient)

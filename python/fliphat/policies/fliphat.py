@@ -30,7 +30,7 @@ from fliphat.policies.engine import process, snapshot, state
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.store.base import Store
-from fliphat.policies.store.directory import DURABILITIES, open_store
+from fliphat.policies.store.directory import DURABILITIES, open_store, recorded_accounting
 from fliphat.policies.types import CopyError, Decision, Decisions, EpisodeFacts, SparseEstimate
 from fliphat.privacy.guarantee import Guarantee
 
@@ -216,6 +216,11 @@ class FLIPHAT:
         )
         _check.choice("durability", durability, DURABILITIES)
         limit = checked_memory_limit(memory_limit)
+        if store is not None:
+            # A store goes on with the noise it was made with, whatever a new one would get.
+            settings = dataclasses.replace(
+                settings, accounting=recorded_accounting(store) or settings.accounting
+            )
         engine = Engine(make_fit(settings), memory_limit=limit)
         self._begin(engine, stacklevel=4)
         if store is not None:

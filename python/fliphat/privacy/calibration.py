@@ -4,25 +4,30 @@ Symbols: ``rows`` n, ``dim`` d, ``sparsity`` s, ``iterations`` M, ``step_size`` 
 ``clip`` c, ``rounds_per_user`` k.
 
 The scales are the smallest integers within the budget. :class:`fliphat.privacy.scales.NoiseScales` then
-recomputes their cost in exact rationals and cannot be built unless the stated epsilon and delta cover it, so
-a mistake in this file can waste noise or raise, but cannot overstate privacy.
+recomputes their price (or their zCDP cost in exact rationals) and cannot be built unless the stated epsilon
+and delta cover it, so a mistake in this file can waste noise or raise, but cannot overstate privacy.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
 from fliphat import _check
-from fliphat.privacy import accounting
+from fliphat.privacy import accounting, composition
+from fliphat.privacy.accounting import MAX_SCALE
+from fliphat.privacy.composition import Event, Gaussian, Pick
 from fliphat.privacy.scales import (
     HALF_RANGE,
     MAX_COUNT,
     MECHANISMS,
     ROW_SENSITIVITY,
     VALUE_NOISES,
+    FitShape,
     NoiseScales,
     check_delta,
     gradient_noise,
@@ -31,6 +36,10 @@ from fliphat.privacy.scales import (
 __all__ = ["ROW_SENSITIVITY", "NoiseScales", "calibrate", "gradient_noise"]
 
 _LATTICE_LIMIT: Final = 2**62
+# Beyond this many rounds of a user, or kinds of fits, or releases of a fit, the exact price takes too long.
+_MOST_ROUNDS: Final = 8
+_MOST_KINDS: Final = 4
+_MOST_RELEASES: Final = 4096
 
 
 def calibrate(
@@ -49,6 +58,8 @@ def calibrate(
     mechanism: str = "exponential",
     value_noise: str | None = None,
     split: float | None = None,
+    fits: Sequence[tuple[int, int]] | None = None,
+    accounting: str | None = None,
 ) -> NoiseScales:
     """Return the smallest integer noise scales that keep one fit within the budget.
 
@@ -68,11 +79,21 @@ def calibrate(
         k: rows of one user that are protected together.
     mechanism : {"exponential", "laplace"}
         "laplace" is the paper's own peeling (report-noisy-max), which needs 1.58 times the noise.
-    value_noise : {"gaussian", "laplace"}, optional
-        By default Gaussian, or Laplace when ``delta = 0``, where Gaussian noise has no guarantee.
+    value_noise : {"rounded_gaussian", "gaussian", "laplace"}, optional
+        By default a rounded Gaussian, or Laplace when ``delta = 0``, where Gaussian noise has no guarantee.
+        "gaussian" is the discrete Gaussian, which has a zCDP cost only.
     split : float, optional
         Fraction of the budget spent on picks, above 0 and below 1. By default the one that makes both scales
         equal: 1/2 with the exponential mechanism, 4/5 with report-noisy-max, 2/3 in pure DP.
+    fits : sequence of (sparsity, iterations), optional
+        With ``rounds_per_user > 1``: the kinds of fits, calibrated like this one, that rows of one user may
+        enter. Empty: this fit alone. None: any fits within the same claim, which only zCDP covers.
+    accounting : {"exact", "zcdp"}, optional
+        By default the exact price of the releases in their order whenever ``delta > 0``, and zCDP where
+        there is none here: discrete Gaussian values, a budget given as rho, unknown or many kinds of fits for
+        a user's rows, more than 8 rounds of a user that may be spread, thousands of releases. The result's
+        ``accounting`` says which. "zcdp" is what earlier versions did: with it values are discrete Gaussian
+        by default.
 
     Returns
     -------
@@ -87,10 +108,10 @@ def calibrate(
     --------
     >>> scales = calibrate(epsilon=1.0, delta=0.01, rows=2048, dim=400, sparsity=10, iterations=3,
     ...                    step_size=1.0, l1_radius=4.0, clip=2.0)
-    >>> scales.pick_scale, scales.value_scale
-    (1116230, 1116230)
-    >>> round(scales.pick_gradient_noise, 4)
-    0.0333
+    >>> scales.accounting, scales.value_noise
+    ('exact', 'rounded_gaussian')
+    >>> round(scales.pick_gradient_noise, 3)
+    0.028
     """
     rows = _check.integer("rows", rows, 1, MAX_COUNT)
     dim = _check.integer("dim", dim, 1, MAX_COUNT)
@@ -100,13 +121,35 @@ def calibrate(
     _check_lattice(rows, step_size, l1_radius, clip)
     _check.choice("mechanism", mechanism, MECHANISMS)
     delta = check_delta(delta)
+    if accounting is not None:
+        _check.choice("accounting", accounting, ("exact", "zcdp"))
     if value_noise is None:
-        value_noise = "gaussian" if delta else "laplace"
+        gaussian = "gaussian" if accounting == "zcdp" else "rounded_gaussian"
+        value_noise = gaussian if delta else "laplace"
     _check.choice("value_noise", value_noise, VALUE_NOISES)
-    if delta == 0 and value_noise == "gaussian":
+    if delta == 0 and value_noise != "laplace":
         raise ValueError("value_noise must be 'laplace' when delta is 0: Gaussian noise is never pure DP")
+    stated, exact = epsilon, None
     epsilon, budget = _budget(epsilon, delta, rho)
     for_picks, for_values = _parts(budget, split, mechanism, pure=delta == 0)
+    kinds = _kinds(fits, sparsity, int(iterations))
+    if delta and accounting != "zcdp":
+        why_not = _no_exact_price(stated, value_noise, rounds_per_user, fits, kinds, releases)
+        if why_not is None and _is_small(releases, rounds_per_user, budget):
+            exact = _exact(
+                epsilon=epsilon,
+                delta=delta,
+                share=for_picks / budget,
+                kinds=kinds,
+                mechanism=mechanism,
+                value_noise=value_noise,
+                rows=rows,
+                clip=float(clip),
+                rounds_per_user=rounds_per_user,
+                spread=bool(fits) and rounds_per_user > 1,
+            )
+        elif accounting == "exact" and why_not is not None:
+            raise ValueError(f"accounting must be 'zcdp' or None here: {why_not}")
 
     shift = Fraction(ROW_SENSITIVITY * rounds_per_user)
     if delta == 0:
@@ -120,15 +163,12 @@ def calibrate(
         )
         value_scale = (
             _quadratic_scale(releases * shift**2 / 2, for_values)
-            if value_noise == "gaussian"
+            if value_noise != "laplace"
             else _pure_scale(shift, releases, for_values)
         )
-    for name, scale in (("pick_scale", pick_scale), ("value_scale", value_scale)):
-        if scale > accounting.MAX_SCALE:
-            raise ValueError(
-                f"epsilon = {epsilon!r} with delta = {delta!r} needs {name} = {scale}, and the samplers stop "
-                f"at {accounting.MAX_SCALE}: raise epsilon, or lower iterations, sparsity or rounds_per_user"
-            )
+    if exact is not None and (accounting == "exact" or exact.pick_scale <= pick_scale):
+        return exact
+    _require_small(epsilon, delta, pick_scale, value_scale)
     return NoiseScales(
         epsilon=epsilon,
         delta=delta,
@@ -142,6 +182,135 @@ def calibrate(
         clip=float(clip),
         rounds_per_user=rounds_per_user,
     )
+
+
+def _require_small(epsilon: float, delta: float, pick_scale: int, value_scale: int) -> None:
+    for name, scale in (("pick_scale", pick_scale), ("value_scale", value_scale)):
+        if scale > MAX_SCALE:
+            raise ValueError(
+                f"epsilon = {epsilon!r} with delta = {delta!r} needs {name} = {scale}, and the samplers stop "
+                f"at {MAX_SCALE}: raise epsilon, or lower iterations, sparsity or rounds_per_user"
+            )
+
+
+def _is_small(releases: int, rounds_per_user: int, budget: Fraction) -> bool:
+    """Whether the scales may be within the samplers' limit; zCDP asks for less than twice the noise."""
+    return releases * Fraction(ROW_SENSITIVITY * rounds_per_user) ** 2 <= budget * (4 * MAX_SCALE) ** 2
+
+
+def _kinds(
+    fits: Sequence[tuple[int, int]] | None, sparsity: int, iterations: int
+) -> tuple[tuple[int, int], ...]:
+    """Return this fit's (sparsity, iterations), then those of the other kinds."""
+    others = {
+        (_check.integer("fits", s, 1, MAX_COUNT), _check.integer("fits", m, 1, MAX_COUNT))
+        for s, m in fits or ()
+    } - {(sparsity, iterations)}
+    return ((sparsity, iterations), *sorted(others))
+
+
+def _no_exact_price(
+    stated: float | None,
+    value_noise: str,
+    rounds_per_user: int,
+    fits: Sequence[tuple[int, int]] | None,
+    kinds: tuple[tuple[int, int], ...],
+    releases: int,
+) -> str | None:
+    """Return why zCDP has to do, or None."""
+    if value_noise == "gaussian":
+        return "the discrete Gaussian has a zCDP cost only"
+    if stated is None:
+        return "the budget is given as rho"
+    if 2 * releases > _MOST_RELEASES:
+        return f"a fit of {2 * releases} releases takes too long to price, at most {_MOST_RELEASES} do not"
+    if rounds_per_user > 1:
+        if fits is None:
+            return "fits must say which fits rows of one user may enter"
+        if len(kinds) > _MOST_KINDS:
+            return f"fits are of {len(kinds)} kinds, at most {_MOST_KINDS} are priced"
+        if rounds_per_user > _MOST_ROUNDS and fits:
+            return f"rounds_per_user = {rounds_per_user} may be spread, at most {_MOST_ROUNDS} are priced"
+    return None
+
+
+def _exact(
+    *,
+    epsilon: float,
+    delta: float,
+    share: Fraction,
+    kinds: tuple[tuple[int, int], ...],
+    mechanism: str,
+    value_noise: str,
+    rows: int,
+    clip: float,
+    rounds_per_user: int,
+    spread: bool,
+) -> NoiseScales:
+    """Return scales for the first of `kinds` whose exact price is within the claim."""
+    users = rounds_per_user if spread else 1
+    part = float(share)
+    factors = _factors(epsilon, delta, kinds if spread else kinds[:1], part, value_noise, users)
+    shapes = []
+    for (sparsity, iterations), factor in zip(kinds, factors, strict=False):
+        unit = ROW_SENSITIVITY * rounds_per_user * math.sqrt(sparsity * iterations) / factor
+        twice = 1 if mechanism == "exponential" else 2
+        pick_scale = math.ceil(twice * unit / math.sqrt(part))
+        value_scale = math.ceil(unit / math.sqrt(1 - part))
+        _require_small(epsilon, delta, pick_scale, value_scale)
+        shapes.append(FitShape(sparsity, iterations, pick_scale, value_scale))
+    own = shapes[0]
+    return NoiseScales(
+        epsilon=epsilon,
+        delta=delta,
+        pick_scale=own.pick_scale,
+        value_scale=own.value_scale,
+        mechanism=mechanism,
+        value_noise=value_noise,
+        rows=rows,
+        sparsity=own.sparsity,
+        iterations=own.iterations,
+        clip=clip,
+        rounds_per_user=rounds_per_user,
+        accounting="exact",
+        beside=tuple(shapes[1:]) if spread else None,
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _factors(
+    epsilon: float,
+    delta: float,
+    kinds: tuple[tuple[int, int], ...],
+    share: float,
+    value_noise: str,
+    users: int,
+) -> tuple[float, ...]:
+    """Return how far the events of each kind of fit, of unit variance together, may grow."""
+    units = [_unit_events(sparsity, iterations, share, value_noise) for sparsity, iterations in kinds]
+    # A little less than the largest: scales are rounded through floats before they are checked.
+    alone = [composition.largest_factor(epsilon, delta, events) * (1 - 1e-9) for events in units]
+    if users == 1:
+        return tuple(alone)
+    # Rows that are spread cost no more than all in one fit, in every case we know. Where the price says
+    # otherwise all kinds of fits get more noise by the same factor.
+    grown = [[event.scaled(factor) for event in events] for events, factor in zip(units, alone, strict=True)]
+    if composition.delta(epsilon, grown[0], beside=grown[1:], users=users) <= delta:
+        return tuple(alone)
+    joint = composition.largest_factor(epsilon, delta, grown[0], beside=grown[1:], users=users)
+    return tuple(factor * joint * (1 - 1e-9) for factor in alone)
+
+
+def _unit_events(sparsity: int, iterations: int, share: float, value_noise: str) -> list[Event]:
+    """Return the events of a fit in order, with variances that sum to 1, of which picks have `share`."""
+    releases = sparsity * iterations
+    picks: list[Event] = [Pick(2 * math.sqrt(share / releases))] * sparsity
+    values: list[Event] = (
+        [Gaussian(math.sqrt((1 - share) / iterations))]
+        if value_noise == "rounded_gaussian"
+        else [Pick(2 * math.sqrt((1 - share) / releases))] * sparsity
+    )
+    return (picks + values) * iterations
 
 
 def _budget(epsilon: float | None, delta: float, rho: float | Fraction | None) -> tuple[float, Fraction]:

@@ -1,7 +1,8 @@
 """The claim shown to the user: what is protected, how strongly, and whether that is proven.
 
 A :class:`Guarantee` derives ``proven`` and its ``reasons`` from what was actually run, and is refused when
-its own zCDP cost does not support its epsilon and delta: no caller can set them at will. The words are in
+its own priced releases, or its zCDP cost, do not support its epsilon and delta: no caller can set them at
+will. The words are in
 :mod:`fliphat.privacy.statement`.
 """
 
@@ -17,6 +18,7 @@ from fliphat import _check
 from fliphat.privacy import accounting
 from fliphat.privacy.conversion import float_up
 from fliphat.privacy.paper import PaperNoise
+from fliphat.privacy.priced import PricedRelease
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, VALUE_NOISES, NoiseScales, check_delta
 from fliphat.privacy.statement import describe
 
@@ -41,7 +43,8 @@ class Guarantee:
     epsilon, delta : float
         The claim. ``delta = 0`` is pure differential privacy.
     rho : Fraction or None
-        Exact zCDP cost that covers all the claim is about; None for the paper's noise, which has no proof.
+        Exact zCDP cost that covers all the claim is about. None for the paper's noise, which has no proof,
+        and for a bandit whose fits are priced exactly.
     setting : {"bandit", "regression"}
         Joint DP (everyone else's view) or plain DP (the fitted model).
     rounds_per_user : int
@@ -55,6 +58,9 @@ class Guarantee:
         Whether the noise came from a seed.
     noise_shortfall : float or None
         For the paper's noise: the factor it falls short by, at least.
+    release : PricedRelease or None
+        The releases of a fit (for a bandit, of its first kind of fit) whose exact price is the claim; None if
+        the claim follows from `rho`.
 
     Examples
     --------
@@ -76,6 +82,7 @@ class Guarantee:
     calibration: str
     seeded: bool
     noise_shortfall: float | None
+    release: PricedRelease | None = None
 
     def __post_init__(self) -> None:
         if self.epsilon != 0:
@@ -88,6 +95,8 @@ class Guarantee:
         _check.choice("calibration", self.calibration, CALIBRATIONS)
         if self.calibration == "paper":
             _check.positive("noise_shortfall", self.noise_shortfall)
+            if self.release is not None:
+                raise ValueError("release must be None for the paper's noise, which has no proof")
             if self.rho is not None:
                 raise ValueError(
                     f"rho must be None for the paper's noise, which has no proof, got {self.rho}"
@@ -95,9 +104,12 @@ class Guarantee:
             return
         if self.noise_shortfall is not None:
             raise ValueError(f"noise_shortfall must be None for proven noise, got {self.noise_shortfall!r}")
+        if self.release is not None:
+            self._require_release(self.release)
+            return
         if not isinstance(self.rho, Fraction):
             raise TypeError(f"rho must be fractions.Fraction for proven noise, got {type(self.rho).__name__}")
-        if self.delta == 0 and self.value_noise == "gaussian":
+        if self.delta == 0 and self.value_noise != "laplace":
             raise ValueError("value_noise must be 'laplace' when delta is 0: Gaussian noise is never pure DP")
         allowed = self._rho_allowed()
         if not 0 <= self.rho <= allowed:
@@ -105,6 +117,28 @@ class Guarantee:
                 f"rho must be from 0 to {float(allowed):.6g}, which is what epsilon = {self.epsilon!r} with "
                 f"delta = {self.delta!r} allows, got {float(self.rho):.6g}"
             )
+
+    def _require_release(self, release: PricedRelease) -> None:
+        # A release can't be built unless its price is within its own claim.
+        if not isinstance(release, PricedRelease):
+            raise TypeError(f"release must be PricedRelease, got {type(release).__name__}")
+        for name in ("epsilon", "delta"):
+            if getattr(release, name) != getattr(self, name):
+                raise ValueError(
+                    f"release must be priced for {name} = {getattr(self, name)!r}, "
+                    f"got {getattr(release, name)!r}"
+                )
+        if self.value_noise == "gaussian":
+            raise ValueError("value_noise must be 'rounded_gaussian' or 'laplace' with an exact price")
+
+    @property
+    def accounting(self) -> str:
+        """How the claim follows from the noise: "exact", "zcdp", "pure" or, if it does not, "none"."""
+        if self.calibration == "paper":
+            return "none"
+        if self.release is not None:
+            return "exact"
+        return "zcdp" if self.delta else "pure"
 
     def _rho_allowed(self) -> Fraction:
         if self.delta == 0:
@@ -151,7 +185,8 @@ class Guarantee:
     def to_dict(self) -> dict[str, object]:
         """Return a record that ``json`` can write; floats survive the round trip.
 
-        ``rho`` is rounded up to a float, ``rho_exact`` is the fraction itself.
+        ``rho`` is rounded up to a float, ``rho_exact`` is the fraction itself. ``release`` has what a
+        reviewer needs to compute an exact price again: events in order, epsilon, delta, the grid of losses.
 
         Returns
         -------
@@ -171,6 +206,8 @@ class Guarantee:
             "mechanism": self.mechanism,
             "value_noise": self.value_noise,
             "calibration": self.calibration,
+            "accounting": self.accounting,
+            "release": None if self.release is None else self.release.record(),
             "seeded": bool(self.seeded),
             "noise_shortfall": self.noise_shortfall,
             "proven": self.proven,
@@ -252,16 +289,20 @@ def state_guarantee(
         calibration=noise.calibration,
         seeded=seeded,
         noise_shortfall=shortfall,
+        release=noise.release if isinstance(noise, NoiseScales) else None,
     )
 
 
-def _stated_rho(noise: NoiseScales, setting: str) -> Fraction:
+def _stated_rho(noise: NoiseScales, setting: str) -> Fraction | None:
     if setting == "regression":
         # Pure DP has two valid zCDP costs, of the parts and of the whole; the smaller one is stated.
         whole = noise.rho if noise.delta else accounting.pure_dp_zcdp(Fraction(noise.epsilon))
         return min(noise.rho, whole)
     if noise.delta == 0:
         return accounting.pure_dp_zcdp(Fraction(noise.epsilon))
+    if noise.accounting == "exact":
+        # Fits of other shapes have other zCDP costs; what they share is the claim itself.
+        return None
     return Fraction(accounting.rho_from_epsilon(noise.epsilon, noise.delta))
 
 

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["describe"]
 
+_VALUES = {
+    "rounded_gaussian": "rounded Gaussian",
+    "gaussian": "discrete Gaussian",
+    "laplace": "discrete Laplace",
+}
 _PICKS = {"exponential": "the exponential mechanism", "laplace": "report-noisy-max with Laplace noise"}
 
 
@@ -84,11 +89,14 @@ def _limits(claim: Guarantee) -> str:
 
 
 def _method(claim: Guarantee) -> str:
-    picks, values = _PICKS[claim.mechanism], claim.value_noise.capitalize()
-    if claim.rho is None:
+    picks = _PICKS[claim.mechanism]
+    if claim.accounting == "none":
+        values = claim.value_noise.capitalize()
         return f"Method: {picks}, {values} noise on values, in floating point, with the paper's constants."
-    text = f"Method: {picks}, discrete {values} noise on integer values"
-    if claim.delta:
+    text = f"Method: {picks}, {_VALUES[claim.value_noise]} noise on integer values"
+    if claim.accounting == "exact":
+        text += ", priced exactly against an observer who adapts to everything released"
+    elif claim.rho is not None and claim.delta:
         text += f", at most {_rounded_up(claim.rho)}-zCDP"
     if claim.seeded:
         return f"{text}."

@@ -2,12 +2,13 @@
 
 Each kernel has a plain twin of the same name, written as a good NumPy programmer would write it. Where NumPy
 can do clearly better with more care, a second twin (`*_blocked`, `project_l1_michelot`) does.
-Twins of noise (`laplace`, `laplace_mechanism`, `peel`, `pick_columns`) are INSECURE: float noise from a
-seeded generator.
+Twins of noise (`gaussian_release`, `laplace`, `laplace_mechanism`, `peel`, `pick_columns`) are INSECURE:
+float noise from a seeded generator.
 """
 
 from fliphat.reference._ball import ball_gradient, clipped_size, second_moments
 from fliphat.reference._columns import pick_columns
+from fliphat.reference._gaussian import gaussian_release
 from fliphat.reference._gradient import clipped_gradient, clipped_gradient_blocked
 from fliphat.reference._laplace import laplace, laplace_mechanism
 from fliphat.reference._lasso import lasso
@@ -23,6 +24,7 @@ __all__ = [
     "clipped_gradient",
     "clipped_gradient_blocked",
     "clipped_size",
+    "gaussian_release",
     "iterative_hard_thresholding",
     "laplace",
     "laplace_mechanism",

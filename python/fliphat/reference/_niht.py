@@ -26,7 +26,7 @@ def niht(
     value_scale: float,
     start: Vector | None = None,
     mechanism: Literal["exponential", "laplace"] = "exponential",
-    value_noise: Literal["gaussian", "laplace"] = "gaussian",
+    value_noise: Literal["rounded_gaussian", "gaussian", "laplace"] = "rounded_gaussian",
     loss: Literal["squared", "logistic"] = "squared",
     reward_clip: float | None = None,
     present: npt.NDArray[np.bool_] | None = None,
@@ -47,7 +47,7 @@ def niht(
             for pick in range(sparsity):
                 support[pick] = np.argmax(left + rng.laplace(0, pick_scale, d))
                 left[support[pick]] = -np.inf
-        draw = rng.normal if value_noise == "gaussian" else rng.laplace
+        draw = rng.laplace if value_noise == "laplace" else rng.normal
         theta = np.zeros(d)
         theta[support] = unit * (v[support] + np.rint(draw(0, value_scale, sparsity)))
         theta = project_l1(theta, l1_radius)

@@ -14,7 +14,7 @@ def peel(
     value_scale: float,
     rng: np.random.Generator,
     mechanism: str = "laplace",
-    value_noise: str = "gaussian",
+    value_noise: str = "rounded_gaussian",
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Peel with float noise: INSECURE.
 
@@ -31,6 +31,6 @@ def peel(
         for pick in range(s):
             support[pick] = (scores + rng.laplace(scale=pick_scale, size=len(v))).argmax()
             scores[support[pick]] = -np.inf
-    if value_noise == "gaussian":
+    if value_noise != "laplace":
         return support, v[support] + rng.normal(scale=value_scale, size=s)
     return support, v[support] + rng.laplace(scale=value_scale, size=s)

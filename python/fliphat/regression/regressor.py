@@ -66,8 +66,8 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
     mechanism : {"exponential", "laplace"}, optional
         How coordinates are picked; by default "exponential". See
         :func:`fliphat.privacy.calibration.calibrate`.
-    value_noise : {"gaussian", "laplace"}, optional
-        By default "gaussian", or "laplace" when ``delta = 0``.
+    value_noise : {"rounded_gaussian", "gaussian", "laplace"}, optional
+        By default "rounded_gaussian", or "laplace" when ``delta = 0``. "gaussian" is the discrete Gaussian.
     split : float, optional
         Share of the budget spent on picks.
     rows_per_user : int

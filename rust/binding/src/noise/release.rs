@@ -4,6 +4,7 @@
 //! never passes it.
 
 use fliphat_core::noise::entropy::SecureRng;
+use fliphat_core::noise::gaussian_vector::release_vector;
 use fliphat_core::noise::laplace_mechanism::LaplaceMechanism;
 use fliphat_core::private::peel::{
     ColumnPick, ColumnPicker, Mechanism, PeelScratch, Peeler, Pick, ValueNoise,
@@ -56,6 +57,23 @@ pub(crate) fn laplace_release(
     Ok(py.detach(release).map_err(Raised::from)?)
 }
 
+/// Adds a rounded Gaussian of its own standard deviation to each of `values`.
+#[pyfunction]
+#[pyo3(signature = (values, sigmas, *, seed=None))]
+pub(crate) fn gaussian_release(
+    py: Python<'_>,
+    mut values: PyReadwriteArray1<'_, i64>,
+    sigmas: PyReadonlyArray1<'_, u64>,
+    seed: Option<u64>,
+) -> PyResult<()> {
+    let values = contiguous(values.as_slice_mut()).map_err(Raised::from)?;
+    let sigmas = contiguous(sigmas.as_slice()).map_err(Raised::from)?;
+    let release = || -> Result<()> {
+        with_noise!(seed.map(|seed| (seed, 0)), |noise| release_vector(values, sigmas, noise))
+    };
+    Ok(py.detach(release).map_err(Raised::from)?)
+}
+
 /// Names of [`Mechanism`] and [`ValueNoise`] as users type them.
 pub(crate) fn peeler(
     mechanism: &str,
@@ -72,9 +90,10 @@ pub(crate) fn peeler(
     };
     let value_noise = match value_noise {
         "gaussian" => ValueNoise::Gaussian,
+        "rounded_gaussian" => ValueNoise::RoundedGaussian,
         "laplace" => ValueNoise::Laplace,
         _ => {
-            return Err(Error::invalid("value_noise must be 'gaussian' or 'laplace'"));
+            return Err(Error::invalid("value_noise must be 'rounded_gaussian', 'gaussian' or 'laplace'"));
         }
     };
     Peeler::new(mechanism, pick_scale, value_noise, value_scale)

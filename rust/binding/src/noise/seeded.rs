@@ -5,6 +5,7 @@ use fliphat_core::noise::entropy::predictable::SeededNoise;
 use fliphat_core::noise::exact::bernoulli::BernoulliExp;
 use fliphat_core::noise::exact::gaussian::DiscreteGaussian;
 use fliphat_core::noise::exact::laplace::DiscreteLaplace;
+use fliphat_core::noise::exact::rounded::RoundedGaussian;
 use fliphat_core::noise::exact::textbook;
 use fliphat_core::private::peel::{ColumnPicker, PeelScratch};
 use fliphat_core::runtime::error::{Error, Result};
@@ -69,6 +70,8 @@ pub(crate) fn seeded_draw(
                 let gaussian = DiscreteGaussian::new("scale", scale)?.always_exact();
                 out.fill_with(|| gaussian.sample(noise));
             }
+            "rounded_gaussian" => RoundedGaussian::new("scale", scale)?.fill(out, noise),
+            "rounded_gaussian exact" => RoundedGaussian::new("scale", scale)?.always_exact().fill(out, noise),
             "gaussian textbook" => out.fill_with(|| textbook::gaussian(scale, noise)),
             "bernoulli" => {
                 let coin = BernoulliExp::new(scale, denominator)?;

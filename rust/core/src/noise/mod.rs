@@ -2,4 +2,5 @@
 
 pub mod entropy;
 pub mod exact;
+pub mod gaussian_vector;
 pub mod laplace_mechanism;

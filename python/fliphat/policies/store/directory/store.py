@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sqlite3
 import weakref
 from collections import Counter
 from pathlib import Path
@@ -30,7 +31,7 @@ from fliphat.policies.store.directory.records import emptied, keys_of, packed, u
 from fliphat.policies.store.directory.rows import FileRows, file_rows
 from fliphat.policies.types import StoreError
 
-__all__ = ["DURABILITIES", "DirectoryStore"]
+__all__ = ["DURABILITIES", "DirectoryStore", "recorded_accounting"]
 
 DURABILITIES: Final = ("full", "batch")
 
@@ -329,6 +330,25 @@ def _finish_handing_over(directory: Path, known: dict[str, str]) -> None:
     for left in directory.glob("episode-*"):
         left.unlink()
     raise StoreError(f"the store was handed over to the file {str(path)!r}: load that")
+
+
+def recorded_accounting(path: str | os.PathLike[str]) -> str | None:
+    """Return the accounting that a store's noise follows from; None if it can't be read.
+
+    Only looks: whoever opens the store checks it, and says what is wrong with it.
+    """
+    file = Path(path).resolve() / "ledger.sqlite3"
+    if not file.is_file():
+        return None
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=10)
+        ) as connection:
+            settings = json.loads(ledger.meta(connection)["settings"])
+        accounting = complete(settings)["accounting"]
+    except (sqlite3.Error, ValueError, KeyError, TypeError):
+        return None
+    return accounting if isinstance(accounting, str) else None
 
 
 def _refuse_other_settings(known: dict[str, str], settings: Settings) -> None:

@@ -19,6 +19,11 @@ pub(crate) struct Decider {
 impl Decider {
     /// The band that the error bounds ask for.
     pub(crate) const FAST: Decider = Decider { extra_band: 0.0 };
+    /// Whether floats may decide at all.
+    pub(crate) fn is_fast(self) -> bool {
+        self.extra_band == 0.0
+    }
+
     /// A band that holds everything: integers always decide. For tests.
     pub(crate) const EXACT: Decider = Decider { extra_band: f64::INFINITY };
 
@@ -34,7 +39,19 @@ impl Decider {
         number: impl FnOnce() -> ScaledExp,
         noise: &mut impl NoiseSource,
     ) -> bool {
-        let head = noise.next_u64() >> 1;
+        self.flip_with(noise.next_u64() >> 1, exponent, exponent_error, number, noise)
+    }
+
+    /// The same for 63 bits that were drawn before.
+    #[inline]
+    pub(crate) fn flip_with(
+        self,
+        head: u64,
+        exponent: f64,
+        exponent_error: f64,
+        number: impl FnOnce() -> ScaledExp,
+        noise: &mut impl NoiseSource,
+    ) -> bool {
         let distance = negative_exp(exponent) - head as f64 * (1.0 / (1u64 << 63) as f64);
         if distance.abs() > exponent_error + (NEGATIVE_EXP_ERROR + COMPARISON_ERROR) + self.extra_band {
             distance > 0.0

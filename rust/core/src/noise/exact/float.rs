@@ -40,7 +40,7 @@ pub(super) fn negative_log(head: f64) -> f64 {
 }
 
 /// 1/k! for k = 13 down to 0.
-const EXP_SERIES: [f64; 14] = {
+pub(super) const EXP_SERIES: [f64; 14] = {
     let mut coefficients = [1.0; 14];
     let mut k = 1;
     while k < 14 {

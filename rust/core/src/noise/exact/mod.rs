@@ -13,6 +13,7 @@
 pub mod bernoulli;
 pub mod gaussian;
 pub mod laplace;
+pub mod rounded;
 #[doc(hidden)]
 pub mod textbook;
 

@@ -11,7 +11,7 @@
 //! by at most L:
 //! * a pick of the exponential mechanism is (2L/pick_scale)-bounded-range, so (L/pick_scale)^2/2 zCDP;
 //! * a pick of report-noisy-max is (2L/pick_scale)-DP;
-//! * a value is (L/value_scale)^2/2 zCDP (Gaussian) or (L/value_scale)-DP (Laplace), if v_j itself moves by
+//! * a value is (L/value_scale)^2/2 zCDP (Gaussian, discrete or rounded) or (L/value_scale)-DP (Laplace), if v_j itself moves by
 //!   at most L.
 
 mod buckets;
@@ -24,6 +24,7 @@ pub use columns::{ColumnPick, ColumnPicker, SIGNED_LIMIT};
 use crate::noise::entropy::NoiseSource;
 use crate::noise::exact::gaussian::DiscreteGaussian;
 use crate::noise::exact::laplace::DiscreteLaplace;
+use crate::noise::exact::rounded::RoundedGaussian;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::make_room;
 use exponential::{ExponentialMechanism, ExponentialScratch};
@@ -47,6 +48,8 @@ pub enum Mechanism {
 pub enum ValueNoise {
     /// Discrete Gaussian with sigma = value_scale.
     Gaussian,
+    /// A Gaussian of standard deviation value_scale, rounded to integers.
+    RoundedGaussian,
     /// Discrete Laplace of scale value_scale.
     Laplace,
 }
@@ -80,6 +83,7 @@ enum PickSampler {
 
 enum ValueSampler {
     Gaussian(DiscreteGaussian),
+    RoundedGaussian(RoundedGaussian),
     Laplace(DiscreteLaplace),
 }
 
@@ -103,6 +107,9 @@ impl Peeler {
                 ValueNoise::Gaussian => {
                     ValueSampler::Gaussian(DiscreteGaussian::new("value_scale", value_scale)?)
                 }
+                ValueNoise::RoundedGaussian => {
+                    ValueSampler::RoundedGaussian(RoundedGaussian::new("value_scale", value_scale)?)
+                }
                 ValueNoise::Laplace => {
                     ValueSampler::Laplace(DiscreteLaplace::new("value_scale", value_scale)?)
                 }
@@ -120,6 +127,7 @@ impl Peeler {
             },
             values: match self.values {
                 ValueSampler::Gaussian(values) => ValueSampler::Gaussian(values.always_exact()),
+                ValueSampler::RoundedGaussian(values) => ValueSampler::RoundedGaussian(values.always_exact()),
                 ValueSampler::Laplace(values) => ValueSampler::Laplace(values.always_exact()),
             },
         }
@@ -170,6 +178,7 @@ impl Peeler {
         for pick in picked.iter_mut() {
             let draw = match &self.values {
                 ValueSampler::Gaussian(sampler) => sampler.sample(noise),
+                ValueSampler::RoundedGaussian(sampler) => sampler.sample(noise),
                 ValueSampler::Laplace(sampler) => sampler.sample(noise),
             };
             pick.value = released(pick.value, draw);

@@ -1,0 +1,74 @@
+"""A policy keeps the accounting, and so the noise, it was made with."""
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fliphat import FLIPHAT
+from fliphat.fit.settings import complete
+from fliphat.policies.store.directory import recorded_accounting
+
+FIXTURES = Path(__file__).with_name("fixtures") / "format-1"
+
+_spec = importlib.util.spec_from_file_location("make_format_1", FIXTURES / "make.py")
+make = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(make)
+
+PUBLIC = {"dim": 50, "sparsity": 4, "epsilon": 1.0, "delta": 0.01}
+
+
+@pytest.mark.parametrize("name", ["dense", "csr", "saved"])
+def test_what_an_earlier_version_made_keeps_its_noise(tmp_path, name):
+    shutil.copytree(FIXTURES, tmp_path / "copy")
+    with make.reopen(tmp_path / "copy", name) as policy:
+        assert policy.guarantee.accounting == "zcdp"
+        assert "discrete Gaussian" in str(policy.guarantee)
+    new = FLIPHAT(**make.ARGUMENTS[name])
+    assert new.guarantee.accounting == "exact"
+
+
+def test_a_new_store_is_priced_exactly_and_goes_on_so(tmp_path):
+    with FLIPHAT(**PUBLIC, store=tmp_path / "store") as policy:
+        assert policy.guarantee.accounting == "exact"
+        remaining = policy.remaining
+    assert recorded_accounting(tmp_path / "store") == "exact"
+    with FLIPHAT(**PUBLIC, store=tmp_path / "store") as policy:
+        assert (policy.guarantee.accounting, policy.remaining) == ("exact", remaining)
+
+
+def test_records_without_the_field_are_of_the_first_version():
+    assert complete({})["accounting"] == "zcdp"
+    assert complete({"accounting": "exact"})["accounting"] == "exact"
+
+
+def test_nothing_is_read_from_what_is_no_store(tmp_path):
+    assert recorded_accounting(tmp_path) is None
+    (tmp_path / "ledger.sqlite3").write_bytes(b"not a ledger")
+    assert recorded_accounting(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "accounting"),
+    [
+        ({}, "exact"),
+        ({"delta": 0.0}, "pure"),
+        ({"rounds_per_user": 3}, "exact"),
+        ({"rounds_per_user": 3, "iterations": lambda rows: 1}, "zcdp"),
+        ({"rounds_per_user": 20}, "zcdp"),
+        ({"mechanism": "laplace"}, "exact"),
+    ],
+)
+def test_a_policy_says_which_accounting_it_rests_on(changes, accounting):
+    policy = FLIPHAT(**(PUBLIC | changes))
+    assert policy.guarantee.accounting == accounting
+    assert policy.guarantee.proven
+
+
+def test_fits_of_one_policy_are_priced_together():
+    policy = FLIPHAT(**PUBLIC, rounds_per_user=3)
+    first, later = (policy._fit.plan(episode, policy._fit.begin()).noise for episode in (0, 5))
+    assert (first.sparsity, later.sparsity) == (2, 4)
+    assert first.beside[0].pick_scale == later.pick_scale
+    assert later.beside[0].pick_scale == first.pick_scale
