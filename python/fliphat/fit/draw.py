@@ -1,4 +1,4 @@
-"""Pursuit's two draws: picks of the exponential mechanism and one Gaussian vector.
+"""Pursuit's two draws, picks of the exponential mechanism and one Gaussian vector, and their scales.
 
 Without a seed the kernels draw, exactly, with bits of the operating system. With one, NumPy's generator draws
 from the same laws up to a float's rounding: for simulation, where nothing is private.
@@ -6,13 +6,18 @@ from the same laws up to a float's rounding: for simulation, where nothing is pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
+
 import numpy as np
 import numpy.typing as npt
 
 from fliphat import kernels
-from fliphat.privacy.priced import PickNoise
+from fliphat.fit.settings import Settings
+from fliphat.privacy import composition
+from fliphat.privacy.priced import Noise, PickNoise, PricedRelease, fit_scales
 
-__all__ = ["Drawn", "seeded"]
+__all__ = ["Drawn", "priced", "seeded"]
 
 _Integers = npt.NDArray[np.int64]
 
@@ -59,3 +64,16 @@ class Drawn:
 def seeded(seed: int | None, episode: int) -> Drawn:
     """Return the noise of an episode's fit."""
     return Drawn(None if seed is None else np.random.default_rng([seed, episode, 14]))
+
+
+def priced(template: Sequence[Noise], settings: Settings, accounting: str) -> PricedRelease:
+    """Return the releases of `template` at the smallest scales that the settings' claim allows."""
+    epsilon, delta, users = settings.epsilon, settings.delta, settings.rounds_per_user
+    try:
+        return fit_scales(template, epsilon=epsilon, delta=delta, users=users, accounting=accounting)
+    except ValueError:
+        # Scales are sought with another grid than they are checked with; rarely it says a little less.
+        events = [event for noise in template for event in noise.events(users)]
+        factor = composition.largest_factor(epsilon, 0.99 * delta, events, users=users)
+        noise = tuple(noise.grown(1 / Fraction(factor)) for noise in template)
+        return PricedRelease(noise=noise, epsilon=epsilon, delta=delta, users=users, accounting=accounting)

@@ -278,7 +278,7 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
     on_support = _positive(on_support, t.smallest_eigenvalue * x * x)
     across = np.concatenate([[mean * x], np.full(k, product)])
     shift = np.linalg.solve(on_support, across)
-    own = math.sqrt(max(x * x - across @ shift, 0.1 * x * x))
+    own = math.sqrt(max(x * x - float(across @ shift), 0.1 * x * x))
     m = 1 + k + picks
     foreseen = _of_typical(m, x, mean, product)
     foreseen[: k + 1, : k + 1] = on_support
@@ -364,7 +364,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     explained, unknown = (float(slope**2 * term) for term in (moved @ H @ moved, np.sum(P * H)))
     residual = _residual_size(known, episode, released, explained, unknown, t)
     context = _context_size(known, released, fresh, weight, k, t)
-    rows_known = {}
+    rows_known: dict[str, Any] = {}
     if released.rows is not None and released.rows_noise is not None:
         after = context["context_size"]
         rows_known = {
@@ -480,7 +480,8 @@ def _drawn(
 
 def _positive(H: _Vector, smallest: float) -> _Vector:
     eigenvalues, vectors = np.linalg.eigh((H + H.T) / 2)
-    return (vectors * np.maximum(eigenvalues, smallest)) @ vectors.T
+    raised: _Vector = (vectors * np.maximum(eigenvalues, smallest)) @ vectors.T
+    return raised
 
 
 def _share_in_ball(m: int, ball: float) -> float:
@@ -509,7 +510,7 @@ def _residual_size(
 
 def _context_size(
     known: KnownSparse, released: Released, fresh: _Vector, weight: float, k: int, t: Tuning
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Return x for the next episode, from the columns that were new: those of A are chosen by the arms."""
     x, start = known.context_size, known.start_size
     total, count = known.size_sum, known.size_weight

@@ -1,8 +1,10 @@
 """The pilot: where rewards are, and how far apart, before anything else is asked of them.
 
-Some rounds of their own, played uniformly, buy two picks of the exponential mechanism on public grids: the
-median of the rewards, then the median of their distance from it. Both grids are geometric, so that rewards a
-million scales from zero are found as well as those at zero. The rows of a pilot are never fitted.
+Some rounds of their own, played uniformly, buy two picks of the exponential mechanism: the median distance
+between two rewards, on a geometric grid, and then the place where most rewards are, among multiples of that
+distance. Near zero is more likely beforehand: a public weight of 1/(1 + j) for the j-th multiple lets few
+rounds find rewards near zero and lets more of them find rewards a million distances away. The rows of a pilot
+are never fitted.
 """
 
 from __future__ import annotations
@@ -16,22 +18,26 @@ import numpy.typing as npt
 
 from fliphat.fit import draw, model, sums
 from fliphat.fit.settings import Settings
-from fliphat.privacy.priced import PickNoise, PricedRelease, fit_scales
+from fliphat.privacy.priced import PickNoise, PricedRelease
 
 __all__ = ["PilotPlan", "facts", "length", "plan", "run"]
 
 #: Rounds of a pilot, times mu.
-_ROUNDS: Final = 45.0
+_ROUNDS: Final = 60.0
 
-#: Scores are counted in this many steps, so that a scale has digits enough.
+_FEWEST: Final = 40
+
+#: Counts are scored in this many steps, so that a scale has digits enough.
 _STEPS: Final = 2**10
 
-#: The grids reach from 2**-20 to 2**20 scales, by eighths and quarters of a factor of two.
-_OCTAVES: Final = 20
-_CENTRES, _SPREADS = 8, 4
+#: Distances reach from 2**-20 to 2**20 scales, by quarters of a factor of two.
+_OCTAVES, _QUARTERS = 20, 4
 
-#: Standard deviations of a normal law in its median distance from the median.
-_DEVIATIONS: Final = 1.48
+#: Places reach this many distances to either side.
+_MOST: Final = 2**21
+
+#: Median distance of two draws from a normal law, in standard deviations.
+_MEDIAN_DISTANCE: Final = 0.954
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,20 +53,14 @@ class PilotPlan:
 
 def length(mu: float) -> int:
     """Return the rounds of a pilot."""
-    return max(math.ceil(_ROUNDS / mu), 16)
+    return max(math.ceil(_ROUNDS / mu), _FEWEST)
 
 
 def plan(told: model.Told, settings: Settings, accounting: str) -> PilotPlan:
     """Return the plan of a policy's pilot."""
-    # Replacing one row moves a count below by 1 and a score by 2.
-    pick = PickNoise(2 * _STEPS, 2 * _STEPS * 100)
-    release = fit_scales(
-        [pick, pick],
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        users=settings.rounds_per_user,
-        accounting=accounting,
-    )
+    # Replacing one row changes one distance, which moves its scores by 2, and one place, which moves by 1.
+    template = [PickNoise(2 * _STEPS, 200 * _STEPS), PickNoise(_STEPS, 100 * _STEPS)]
+    release = draw.priced(template, settings, accounting)
     return PilotPlan(told=told, rows=length(told.mu), release=release, seed=settings.seed)
 
 
@@ -72,12 +72,19 @@ def run(
 ) -> model.KnownSparse:
     """Release centre and spread of the rewards, and return what is known then."""
     noise = draw.seeded(plan.seed, plan.episode)
-    unit = plan.told.reward_scale
-    sizes = unit * 2.0 ** (np.arange(-_OCTAVES * _CENTRES, _OCTAVES * _CENTRES + 1) / _CENTRES)
-    centre = _pick(noise, plan, 0, rewards, present, np.concatenate([-sizes[::-1], [0.0], sizes]))
-    spreads = unit * 2.0 ** (np.arange(-_OCTAVES * _SPREADS, _OCTAVES * _SPREADS + 1) / _SPREADS)
-    spread = _pick(noise, plan, 1, np.abs(rewards - centre), present, spreads)
-    found = model.centred(known, plan.told, centre, _DEVIATIONS * spread)
+    pairs = len(rewards) // 2
+    first, second = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
+    points = np.arange(-_OCTAVES * _QUARTERS, _OCTAVES * _QUARTERS + 1) / _QUARTERS
+    grid = np.concatenate([[0.0], plan.told.reward_scale * 2.0**points])
+    with np.errstate(over="ignore"):
+        distances = np.abs(rewards[first] - rewards[second])
+    even = sums.even_intervals(distances, present[first] & present[second], grid)
+    at = _pick(noise, plan, 0, even)
+    distance = math.sqrt(max(grid[at], grid[1] / 4) * grid[at + 1])
+    counts = sums.windows(rewards, present, distance, _MOST)
+    where = np.arange(len(counts)) + 1 - _MOST
+    centre = float(where[_pick(noise, plan, 1, counts, np.log1p(np.abs(where)))] * distance)
+    found = model.centred(known, plan.told, centre, distance / _MEDIAN_DISTANCE)
     return replace(found, episodes=known.episodes + 1)
 
 
@@ -85,17 +92,19 @@ def _pick(
     noise: draw.Drawn,
     plan: PilotPlan,
     which: int,
-    values: npt.NDArray[np.float64],
-    present: npt.NDArray[np.bool_],
-    grid: npt.NDArray[np.float64],
-) -> float:
-    """Return the point of a grid that divides the values evenly, about."""
-    # Picks take absolute values: scores are raised above 0, all by the public number of rows.
-    scores = (sums.below(values, present, grid) + plan.rows) * _STEPS
+    counts: npt.NDArray[np.int64],
+    unlikely: npt.NDArray[np.float64] | None = None,
+) -> int:
+    """Return a candidate picked by its count, less a public handicap."""
     pick = plan.release.noise[which]
     assert isinstance(pick, PickNoise)
-    columns, _ = noise.picks(scores, pick, excluded=np.zeros(0, np.int64), signed=False)
-    return float(grid[columns[0]])
+    scores = counts * _STEPS
+    if unlikely is not None:
+        scores = scores - np.rint(pick.scale * unlikely).astype(np.int64)
+    # Picks go by absolute values: all scores are raised above 0, by the same public number.
+    lowest = plan.rows * _STEPS + math.ceil(pick.scale * math.log(2 * _MOST))
+    columns, _ = noise.picks(scores + lowest, pick, excluded=np.zeros(0, np.int64), signed=False)
+    return int(columns[0])
 
 
 def facts(plan: PilotPlan) -> dict[str, Any]:

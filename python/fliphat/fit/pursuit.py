@@ -31,7 +31,7 @@ from fliphat.fit.tuning import tuning
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
-from fliphat.privacy.priced import Part, PickNoise, PricedRelease, VectorNoise, fit_scales
+from fliphat.privacy.priced import Part, PickNoise, PricedRelease, VectorNoise
 from fliphat.privacy.scales import ROW_SENSITIVITY
 
 __all__ = ["Pursuit", "PursuitPlan"]
@@ -251,14 +251,7 @@ class Pursuit:
         if steps.picks:
             scale = math.ceil(ROW_SENSITIVITY * math.sqrt(steps.picks / share["picks"]))
             noise.insert(0, PickNoise(ROW_SENSITIVITY, scale, steps.picks))
-        settings = self.settings
-        return fit_scales(
-            noise,
-            epsilon=settings.epsilon,
-            delta=settings.delta,
-            users=self._users,
-            accounting=self._accounting,
-        )
+        return draw.priced(noise, self.settings, self._accounting)
 
 
 def release(
@@ -279,7 +272,7 @@ def release(
     if plan.picks is not None:
         scores, _ = sums.candidate_sums(rows, left, present, steps.pick_clip, shift, units)
         columns, signs = noise.picks(scores, plan.picks, excluded=known.columns, signed=plan.signed)
-    support = np.hstack([support, sums.columns_of(rows, columns, units)])
+    support = np.ascontiguousarray(np.hstack([support, sums.columns_of(rows, columns, units)]))
     gradient, gradient_step = sums.whitened_sums(support, left, present, steps.value_clip, steps.whiten)
     scale = RADIUS / steps.ball
     moments = kernels.second_moments(support, radius=RADIUS, scale=scale, present=present)

@@ -19,13 +19,14 @@ from fliphat.reference._sigmoid import sigmoid
 
 __all__ = [
     "LIMIT",
-    "below",
     "candidate_sums",
     "columns_of",
     "combined",
+    "even_intervals",
     "residuals",
     "row_numbers",
     "whitened_sums",
+    "windows",
     "with_ones",
 ]
 
@@ -48,7 +49,7 @@ def columns_of(rows: Any, columns: npt.NDArray[np.int64], units: _Floats | None 
     if _rows.is_sparse(picked):
         picked = picked.toarray()
     picked = np.asarray(picked, np.float64)
-    return picked if units is None else picked / units[columns]
+    return np.ascontiguousarray(picked if units is None else picked / units[columns])
 
 
 def with_ones(one: float, columns: _Floats) -> _Floats:
@@ -139,7 +140,8 @@ def candidate_sums(
 def _finite(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return rows without infinities, which only the largest floats less a shift can be."""
     largest = np.finfo(rows.dtype).max
-    return np.clip(rows, -largest, largest)
+    finite: npt.NDArray[Any] = np.clip(rows, -largest, largest)
+    return finite
 
 
 def _shifted_sparse(
@@ -217,11 +219,23 @@ def row_numbers(
     return logs, ratios, squares
 
 
-def below(rewards: _Floats, present: _Present, grid: _Floats) -> npt.NDArray[np.int64]:
-    """Return how evenly each point of a grid divides the rewards that came: 0 is best, all others below it.
+def even_intervals(values: _Floats, present: _Present, grid: _Floats) -> npt.NDArray[np.int64]:
+    """Return how well each interval between two points of a grid holds the median of the values that came.
 
-    Minus the difference between how many are below it and how many are not. Replacing one row moves each by
-    at most 2.
+    0 if it does, otherwise minus how many more values are on one side than on the other. Replacing one value
+    moves each by at most 2.
     """
-    came = np.sort(rewards[present])
-    return -np.abs(2 * np.searchsorted(came, grid) - len(came)).astype(np.int64)
+    came = np.sort(values[present])
+    below = 2 * np.searchsorted(came, grid).astype(np.int64) - len(came)
+    return -np.maximum(np.maximum(below[:-1], -below[1:]), 0)
+
+
+def windows(values: _Floats, present: _Present, width: float, most: int) -> npt.NDArray[np.int64]:
+    """Return how many of the values that came are within `width` of each multiple of it, up to `most`.
+
+    Entry j is about ``(j + 1 - most) * width``; values beyond count at the ends. Replacing one value moves
+    each by at most 1.
+    """
+    cell = np.clip(np.floor(np.clip(values[present] / width, -2.0 * most, 2.0 * most)), -most, most - 1)
+    counts = np.bincount(cell.astype(np.int64) + most, minlength=2 * most)
+    return (counts[:-1] + counts[1:]).astype(np.int64)
