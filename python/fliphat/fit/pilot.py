@@ -25,7 +25,7 @@ __all__ = ["PilotPlan", "facts", "length", "plan", "run"]
 #: Rounds of a pilot, times mu.
 _ROUNDS: Final = 60.0
 
-_FEWEST: Final = 40
+_FEWEST: Final = 60
 
 #: Counts are scored in this many steps, so that a scale has digits enough.
 _STEPS: Final = 2**10
@@ -81,9 +81,11 @@ def run(
     even = sums.even_intervals(distances, present[first] & present[second], grid)
     at = _pick(noise, plan, 0, even)
     distance = math.sqrt(max(grid[at], grid[1] / 4) * grid[at + 1])
-    counts = sums.windows(rewards, present, distance, _MOST)
+    # A little wider than found: of windows that are too narrow none has many rewards.
+    width = 1.5 * distance
+    counts = sums.windows(rewards, present, width, _MOST)
     where = np.arange(len(counts)) + 1 - _MOST
-    centre = float(where[_pick(noise, plan, 1, counts, np.log1p(np.abs(where)))] * distance)
+    centre = float(where[_pick(noise, plan, 1, counts, np.log1p(np.abs(where)))] * width)
     found = model.centred(known, plan.told, centre, distance / _MEDIAN_DISTANCE)
     return replace(found, episodes=known.episodes + 1)
 

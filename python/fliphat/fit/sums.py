@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from fliphat import kernels
 from fliphat.kernels import _rows
-from fliphat.reference._sigmoid import sigmoid
 
 __all__ = [
     "LIMIT",
@@ -89,7 +89,7 @@ def residuals(
     with np.errstate(over="ignore", invalid="ignore"):
         foreseen = combined(support, theta[1:]) + theta[0]
         if loss == "logistic":
-            foreseen = sigmoid(foreseen)
+            foreseen = expit(foreseen)
         left = np.nan_to_num(rewards - foreseen, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST)
     return np.where(present, np.clip(left, -_LARGEST, _LARGEST), 0.0)
 
