@@ -135,6 +135,27 @@ def test_what_a_ledger_says_is_checked(tmp_path):
     assert open_store(tmp_path).rounds == FIRST + 1
 
 
+def test_a_commit_is_in_the_ledgers_own_file(tmp_path, monkeypatch):
+    # A log beside it could be lost or damaged: SQLite would go back to before the commit, and the rows be fitted again.
+    fits = Fits(monkeypatch)
+    policy = open_store(tmp_path / "s")
+    for number in range(FIRST):
+        policy.update(policy.select(np.ones((2, DIM)), user=number), 1.0)
+    other = sqlite3.connect(tmp_path / "s" / "ledger.sqlite3")  # keeps SQLite from tidying up
+    other.execute("SELECT * FROM meta").fetchall()
+    policy.select(np.ones((2, DIM)), user=99)
+    (tmp_path / "copy").mkdir()
+    for file in (tmp_path / "s").iterdir():
+        if "-" not in file.name or file.name.startswith("episode-"):
+            shutil.copy(file, tmp_path / "copy")
+    other.close()
+    policy.close()
+    policy = open_store(tmp_path / "copy")
+    assert policy.episode == 1 and len(policy.history) == 1
+    policy.select(np.ones((2, DIM)), user=100)
+    assert len(fits.calls) == 1
+
+
 # Events and rows
 
 
