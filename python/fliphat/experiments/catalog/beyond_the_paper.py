@@ -29,7 +29,7 @@ ORDER: Final = 90
 
 #: Policies: the default, and what the first version had.
 PURSUIT: Final = "pursuit"
-FIRST_FIT: Final = "iterative hard thresholding"
+FIRST_FIT: Final = "hard thresholding"
 
 _ROUNDS: Final = 20_000
 # Listed before anything was run on them; nothing was chosen by them.
@@ -187,7 +187,7 @@ def _headline(experiment: Experiment, summaries: Sequence[Summary]) -> str:
     }
     worlds = len({world for _, world, _ in found})
     return (
-        f"In {worlds} worlds pursuit has {parts[PURSUIT]} % of the regret of playing at random, "
+        f"In {worlds} worlds pursuit has {parts[PURSUIT]} % of random play's regret, "
         f"{FIRST_FIT} {parts[FIRST_FIT]} %"
     )
 
@@ -208,7 +208,7 @@ def _draw_budgets(axes: Any, experiment: Experiment, summaries: Sequence[Summary
         axes.plot([], [], "o", color=colour, label=rf"$\varepsilon$ = {epsilon:g}")[0]
         for epsilon, colour in colours.items()
     ]
-    _frame(axes, places, handles)
+    _frame(axes, places, handles, "")
 
 
 def _draw_worlds(axes: Any, experiment: Experiment, summaries: Sequence[Summary]) -> None:
@@ -224,7 +224,7 @@ def _draw_worlds(axes: Any, experiment: Experiment, summaries: Sequence[Summary]
         axes.plot([], [], "o", color=colour, markerfacecolor="white", label=FIRST_FIT)[0],
         axes.plot([], [], "|", label="asked for", **_ASKED)[0],
     ]
-    _frame(axes, places, handles)
+    _frame(axes, places, handles, r" at $\varepsilon$ = 1")
 
 
 def _worlds(found: Mapping[tuple[str, str, float], Any], *, several: bool) -> list[str]:
@@ -255,14 +255,14 @@ def _draw_pair(
     axes.plot(ROWS[world].floors[epsilon] / random[world], height, "|", **_ASKED)
 
 
-def _frame(axes: Any, places: Sequence[tuple[float, str]], handles: Sequence[Any]) -> None:
+def _frame(axes: Any, places: Sequence[tuple[float, str]], handles: Sequence[Any], where: str) -> None:
     axes.set_xscale("log")
     axes.axvline(1, color=GREY, linewidth=1)
     axes.set_yticks([height for height, _ in places], [world for _, world in places])
     axes.set_ylim(places[-1][0] - 0.6, 0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel("regret / regret of playing at random")
+    axes.set_xlabel(f"regret / regret of playing at random{where}")
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
     axes.legend(
         handles=handles,
