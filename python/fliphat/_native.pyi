@@ -312,8 +312,14 @@ def audit_permute_and_flip(
 class Estimate:
     def __new__(cls, indices: NDArray[np.int64], values: NDArray[np.float64], dimension: int) -> Estimate: ...
     def choose_one(
-        self, contexts: NDArray[Any], word: int, keep: bool, out: NDArray[Any], at: int
-    ) -> int: ...
+        self,
+        contexts: NDArray[Any],
+        word: int,
+        keep: bool,
+        out: NDArray[Any],
+        at: int,
+        explored: bool = False,
+    ) -> tuple[int, int]: ...
     def choose_dense(
         self,
         contexts: NDArray[Any],
@@ -322,7 +328,8 @@ class Estimate:
         keep: NDArray[np.uint8] | None,
         out: NDArray[Any],
         at: int,
-    ) -> NDArray[np.int64]: ...
+        explored: NDArray[np.uint8] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]: ...
     def choose_csr(
         self,
         indptr: NDArray[Any],
@@ -333,7 +340,8 @@ class Estimate:
         keep: NDArray[np.uint8] | None,
         out: NDArray[Any],
         at: int,
-    ) -> NDArray[np.int64]: ...
+        explored: NDArray[np.uint8] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]: ...
     def choose_dense_to_csr(
         self,
         contexts: NDArray[Any],
@@ -341,7 +349,10 @@ class Estimate:
         words: NDArray[np.uint64],
         keep: NDArray[np.uint8] | None,
         double: bool,
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...
+        explored: NDArray[np.uint8] | None = None,
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]
+    ]: ...
     def choose_csr_to_csr(
         self,
         indptr: NDArray[Any],
@@ -351,4 +362,7 @@ class Estimate:
         words: NDArray[np.uint64],
         keep: NDArray[np.uint8] | None,
         double: bool,
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...
+        explored: NDArray[np.uint8] | None = None,
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]
+    ]: ...

@@ -54,6 +54,7 @@ class Settings:
     seed: int | None
     fit: str = "iht"
     accounting: str = "exact"
+    exploration: PerEpisode = 0.0
 
     @classmethod
     def checked(
@@ -82,6 +83,7 @@ class Settings:
         dtype: object = "float32",
         seed: object = None,
         fit: str = "iht",
+        exploration: PerEpisode = 0.0,
     ) -> Settings:
         """Return the arguments with defaults filled in; errors name the argument."""
         dim = _check.integer("dim", dim, 1, _LARGEST_DIM)
@@ -149,12 +151,20 @@ class Settings:
             dtype=_checked_dtype(dtype),
             seed=seed,
             fit=fit,
+            exploration=_checked_exploration(exploration),
         )
+
+    def exploration_in(self, episode: int) -> float:
+        """Return the share of an episode's rounds that play a uniform arm."""
+        given = self.exploration
+        if callable(given):
+            return checked_share(given(episode))
+        return given[min(episode, len(given) - 1)] if isinstance(given, tuple) else given  # type: ignore[return-value]
 
     def to_dict(self) -> dict[str, Any]:
         """Return a record for JSON; functions can't be written and become a marker."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("iterations", "step_size"):
+        for name in ("iterations", "step_size", "exploration"):
             if callable(record[name]):
                 record[name] = _FUNCTION
             elif isinstance(record[name], tuple):
@@ -183,7 +193,7 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
 
     Its only fit was "iht", and its noise followed from zCDP: its policies keep the noise they were made with.
     """
-    return {"fit": "iht", "accounting": "zcdp"} | record
+    return {"fit": "iht", "accounting": "zcdp", "exploration": 0.0} | record
 
 
 def checked_iterations(value: object) -> int:
@@ -196,6 +206,18 @@ def checked_iterations(value: object) -> int:
 def checked_step_size(value: object) -> float:
     """Return eta, above 0."""
     return _check.positive("step_size", value)
+
+
+def checked_share(value: object) -> float:
+    """Return a share of rounds, from 0 to 1."""
+    return _check.within("exploration", value, 0.0, 1.0)
+
+
+def _checked_exploration(given: PerEpisode) -> PerEpisode:
+    checked = _checked_per_episode("exploration", given, checked_share)
+    if checked is None:
+        raise TypeError("exploration must be a share, a sequence of shares or a function, got None")
+    return checked
 
 
 def _checked_per_episode(

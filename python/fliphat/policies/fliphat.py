@@ -102,6 +102,10 @@ class FLIPHAT:
         Bounds on rewards (none by default) and on the estimate's l1 norm.
     iterations, step_size : number, sequence or function, optional
         M and eta: one number, one for each episode (the last one repeats), or a function of the fit's rows n.
+    exploration : number, sequence or function, default 0
+        The public share of rounds, from 0 to 1, that play a uniform arm instead of a best one: one number,
+        one for each episode (the last one repeats), or a function of the episode's number. With a share
+        above 0 every arm has a chance, `Decision.probability`, that off-policy evaluation can divide by.
     context_bound : float, optional
         x_max, for ``calibration="paper"`` only.
     dtype : {"float32", "float64"}
@@ -161,6 +165,7 @@ class FLIPHAT:
         l1_radius: float | None = None,
         iterations: PerEpisode | None = None,
         step_size: PerEpisode | None = None,
+        exploration: PerEpisode = 0.0,
         context_bound: float | None = None,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
@@ -189,6 +194,7 @@ class FLIPHAT:
             context_bound=context_bound,
             iterations=iterations,
             step_size=step_size,
+            exploration=exploration,
             dtype=dtype,
             seed=seed,
         )
@@ -443,6 +449,7 @@ class FLIPHAT:
         *,
         iterations: PerEpisode | None = None,
         step_size: PerEpisode | None = None,
+        exploration: PerEpisode | None = None,
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
     ) -> Self:
         """Go on with a saved policy, and remove its file: a policy has one live copy.
@@ -450,7 +457,7 @@ class FLIPHAT:
         Parameters
         ----------
         path : path
-        iterations, step_size : function, optional
+        iterations, step_size, exploration : function, optional
             Only if the policy was made with functions, which a file can't hold.
         memory_limit : int or str, optional
             As in the constructor; the file does not remember it.
@@ -460,7 +467,7 @@ class FLIPHAT:
         SnapshotError
             If the file is damaged, truncated, from a newer version or was loaded before.
         """
-        functions = {"iterations": iterations, "step_size": step_size}
+        functions = {"iterations": iterations, "step_size": step_size, "exploration": exploration}
         limit = checked_memory_limit(memory_limit)
         policy = cls.__new__(cls)
 
