@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from fliphat.environments import AR1, Equicorrelated, SparseLinear, TruncatedNormal, sparse_truth
+from fliphat.environments import (
+    AR1,
+    Blocks,
+    Equicorrelated,
+    OneHot,
+    SparseLinear,
+    TruncatedNormal,
+    sparse_truth,
+)
 
 DIM = 12
 
@@ -36,6 +44,15 @@ def test_bad_options_are_named(options, message):
     ("make", "message"),
     [
         (lambda: AR1(1.0), "phi must be above -1 and below 1, got 1.0"),
+        (lambda: Blocks(1.0), "rho must be at least 0 and below 1, got 1.0"),
+        (lambda: Blocks(0.5, width=0), "width must be an integer from 1"),
+        (lambda: OneHot(dim=10, groups=11), "groups must be an integer from 1 to 10, got 11"),
+        (lambda: SparseLinear(column_scales=[1.0]), r"column_scales must have shape \(400,\), got \(1,\)"),
+        (lambda: SparseLinear(3, column_scales=[1.0, 0.0, 1.0]), "column_scales must be finite and above 0"),
+        (
+            lambda: SparseLinear(reward="binary", reward_offset=2.0),
+            "context_mean and reward_offset must be 0 for binary rewards, got 0.0 and 2.0",
+        ),
         (lambda: Equicorrelated(-0.1), "rho must be at least 0 and below 1, got -0.1"),
         (lambda: TruncatedNormal(0.01), r"bound must be a number from 0.1 to 1e\+06, got 0.01"),
         (
@@ -82,7 +99,7 @@ def test_bad_calls_are_named(make, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SparseLinear(contexts="ar1"), "contexts must be AR1, Equicorrelated, .* got str"),
+        (lambda: SparseLinear(contexts="ar1"), "contexts must be one of AR1, Blocks, .* got str"),
         (
             lambda: world(AR1(), 0).play(1, ([1.0], [1.0])),
             "estimate's columns must be integers, got dtype float64",

@@ -9,7 +9,9 @@ import scipy.stats
 from fliphat import kernels
 from fliphat.environments import (
     AR1,
+    Blocks,
     Equicorrelated,
+    HeavyTailed,
     Independent,
     SparseLinear,
     TruncatedNormal,
@@ -21,7 +23,16 @@ DIM = 12
 TRUTH = (np.array([2, 3, 7]), np.array([0.8, -0.6, 1.0]))
 # Only two columns in common with the truth, so that some coordinates are drawn for the estimate alone.
 ESTIMATE = (np.array([0, 3, 7, 10]), np.array([0.5, -0.7, 0.9, 0.4]))
-DESIGNS = [AR1(0.6), AR1(-0.5), Equicorrelated(0.4), Independent(), Uniform(), TruncatedNormal(1.5)]
+DESIGNS = [
+    AR1(0.6),
+    AR1(-0.5),
+    Equicorrelated(0.4),
+    Blocks(0.7, width=5),
+    Independent(),
+    Uniform(),
+    TruncatedNormal(1.5),
+    HeavyTailed(),
+]
 
 
 def world(contexts, seed, **options):
@@ -34,6 +45,9 @@ def covariance(contexts):
         return contexts.phi**lag
     if isinstance(contexts, Equicorrelated):
         return np.where(lag == 0, 1.0, contexts.rho)
+    if isinstance(contexts, Blocks):
+        block = np.arange(DIM) // contexts.width
+        return np.where(lag == 0, 1.0, contexts.rho * (block[:, None] == block))
     bound = getattr(contexts, "bound", None)
     variance = 1.0 if bound is None else scipy.stats.truncnorm(-bound, bound).var()
     return variance * np.eye(DIM)
@@ -70,7 +84,9 @@ REJECT = 5.0
 def test_plain_contexts_have_the_stated_covariance(contexts):
     rows = world(contexts, 1).draw(40_000).contexts.reshape(-1, DIM).astype(float)
     # Fourth moments are at most 3 times the squared variance: an entry's error is below sqrt(2/n) = 0.0041.
-    np.testing.assert_allclose(rows.T @ rows / len(rows), covariance(contexts), atol=0.025)
+    # Those of heavy tails are infinite, which makes variances rougher.
+    margin = 0.1 if isinstance(contexts, HeavyTailed) else 0.025
+    np.testing.assert_allclose(rows.T @ rows / len(rows), covariance(contexts), atol=margin)
     np.testing.assert_allclose(rows.mean(0), 0, atol=0.015)
 
 
@@ -85,8 +101,11 @@ def test_coordinates_have_the_stated_distribution(contexts):
     if isinstance(contexts, Uniform):
         law = scipy.stats.uniform(-np.sqrt(3), 2 * np.sqrt(3))
         assert np.abs(draws).max() <= np.sqrt(3)
+    if isinstance(contexts, HeavyTailed):
+        law = scipy.stats.t(4, scale=1 / np.sqrt(2))
+        assert scipy.stats.kstest(draws, scipy.stats.norm.cdf).pvalue < 1e-4
     assert scipy.stats.kstest(draws, law.cdf).pvalue > 1e-4
-    assert scipy.stats.kstest(1.1 * draws, law.cdf).pvalue < 1e-4
+    assert scipy.stats.kstest(1.15 * draws, law.cdf).pvalue < 1e-4
 
 
 @pytest.mark.parametrize("contexts", DESIGNS, ids=str)
@@ -95,6 +114,12 @@ def test_lazy_and_plain_have_the_same_distribution(contexts):
     plain = greedy(world(contexts, 12), 60_000, ESTIMATE)
     assert distance(lazy, plain) < REJECT
     assert scipy.stats.ks_2samp(lazy.regret, plain.regret).pvalue > 1e-4
+
+
+def test_one_factor_instead_of_one_a_block_is_rejected():
+    lazy = world(Equicorrelated(0.7), 11).play(60_000, ESTIMATE)
+    plain = greedy(world(Blocks(0.7, width=5), 12), 60_000, ESTIMATE)
+    assert distance(lazy, plain) > 10 * REJECT
 
 
 def test_a_bridge_replaced_by_independent_draws_is_rejected():
@@ -202,6 +227,36 @@ def test_scaling_contexts_scales_rows_and_means():
     np.testing.assert_array_equal(a.arms, b.arms)
     np.testing.assert_allclose(b.rows, 10 * a.rows, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(b.regret, 10 * a.regret, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("contexts", [AR1(0.6), Blocks(0.7, width=5)], ids=str)
+def test_a_mean_moves_rows_and_rewards_and_no_choice(contexts):
+    plain, moved = world(contexts, 9), world(contexts, 9, context_mean=2.0, reward_offset=10.0)
+    raised = 2.0 * TRUTH[1].sum() + 10.0
+    a, b = plain.play(300, ESTIMATE), moved.play(300, ESTIMATE)
+    np.testing.assert_array_equal(a.arms, b.arms)
+    np.testing.assert_array_equal(a.regret, b.regret)
+    np.testing.assert_array_equal(a.rows + np.float32(2), b.rows)
+    np.testing.assert_allclose(b.rewards - a.rewards, raised, rtol=1e-12)
+    a, b = plain.draw(50), moved.draw(50)
+    np.testing.assert_array_equal(a.contexts + np.float32(2), b.contexts)
+    np.testing.assert_allclose(b.means - a.means, raised, rtol=1e-12)
+    np.testing.assert_allclose(b.means, b.contexts.astype(float) @ moved.coefficients + 10, atol=1e-5)
+
+
+def test_units_change_rows_and_coefficients_and_no_reward():
+    units = np.geomspace(1 / 30, 30, DIM)
+    plain = SparseLinear(DIM, 3, sparsity=4, seed=9)
+    other = SparseLinear(DIM, 3, sparsity=4, seed=9, column_scales=units)
+    np.testing.assert_allclose(other.coefficients * units, plain.coefficients, rtol=1e-6)
+    a, b = plain.play(300, plain.truth), other.play(300, other.truth)
+    np.testing.assert_array_equal(a.arms, b.arms)
+    np.testing.assert_allclose(b.rows, a.rows * units, rtol=1e-5)
+    np.testing.assert_allclose(a.rewards, b.rewards, atol=1e-6)
+    # An estimate is one of the columns as they are offered.
+    assert other.play(300, plain.truth).regret.sum() > 0 == other.play(300, other.truth).regret.sum()
+    drawn = other.draw(50)
+    np.testing.assert_allclose(drawn.means, drawn.contexts.astype(float) @ other.coefficients, atol=1e-5)
 
 
 def test_seeds_and_rounds_say_everything():

@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fliphat import _native
-from fliphat.environments import AR1, Equicorrelated, Independent, SparseLinear, TruncatedNormal, Uniform
+from fliphat.environments import (
+    AR1,
+    Blocks,
+    Equicorrelated,
+    HeavyTailed,
+    Independent,
+    SparseLinear,
+    TruncatedNormal,
+    Uniform,
+)
 
 NOTHING = (np.empty(0, np.int64), np.empty(0))
 
@@ -55,6 +64,7 @@ def pairs(columns, values):
         (lambda: linear(reward="other"), 'unknown reward "other"'),
         (lambda: linear(contexts="ar1", shape=1.0), "correlation must be below 1"),
         (lambda: linear(contexts="equicorrelated", shape=float("nan")), "correlation must be below 1"),
+        (lambda: linear(contexts="equicorrelated", width=0), "correlated columns must have at least one"),
         (
             lambda: linear(contexts="truncated", shape=0.0),
             "bound of truncated coordinates must be at least 0.1",
@@ -90,7 +100,9 @@ def test_native_worlds_check_what_safety_rests_on(make, message):
 DESIGNS = st.one_of(
     st.floats(-0.99, 0.99).map(AR1),
     st.floats(0, 0.99).map(Equicorrelated),
+    st.builds(Blocks, st.floats(0, 0.99), st.integers(1, 50)),
     st.just(Independent()),
+    st.just(HeavyTailed()),
     st.just(Uniform()),
     st.floats(0.2, 5).map(TruncatedNormal),
 )

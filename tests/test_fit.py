@@ -230,7 +230,7 @@ def test_settings_name_the_fit_and_records_of_the_first_version_mean_iht():
     assert complete(record)["fit"] == "iht"
     again = Settings.from_dict(record, {"iterations": None, "step_size": None})
     assert again == policy._settings and make_fit(again).settings == again
-    assert complete({"fit": "another"}) == {"fit": "another", "accounting": "zcdp"}
+    assert complete({"fit": "another"}).items() >= {"fit": "another", "accounting": "zcdp"}.items()
 
 
 def test_a_policy_is_made_with_two_calibrations(monkeypatch):

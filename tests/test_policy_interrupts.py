@@ -180,7 +180,7 @@ ACTIONS = {
     "select": (plain_select, 4, {"append", "append_rounds", "_append"}),
     "update": (update, 4, {"update"}),
     "forget": (forget, 4, {"forget", "emptied"}),
-    "save": (save, 4, {"save", "hand_over", "_detach", "seal"}),
+    "save": (save, 4, {"save", "hand_over", "_detach", "seal", "close"}),
 }
 
 

@@ -215,6 +215,7 @@ class LinearWorld:
         noise_scale: float,
         seed: int,
         margin: tuple[float, float | None] | None = None,
+        width: int | None = None,
     ) -> LinearWorld: ...
     def play(
         self,

@@ -13,17 +13,29 @@ policies that run on environments of one seed are offered the same contexts and 
 from fliphat.environments.base import Environment, Outcome, Rounds
 from fliphat.environments.classification import ClassificationBandit, from_classification
 from fliphat.environments.clicks import SparseClicks
-from fliphat.environments.contexts import AR1, Equicorrelated, Independent, TruncatedNormal, Uniform
+from fliphat.environments.contexts import (
+    AR1,
+    Blocks,
+    Equicorrelated,
+    HeavyTailed,
+    Independent,
+    TruncatedNormal,
+    Uniform,
+)
 from fliphat.environments.hard import hard_instance, margin_family
 from fliphat.environments.linear import SparseLinear
+from fliphat.environments.one_hot import OneHot
 from fliphat.environments.truth import sparse_truth
 
 __all__ = [
     "AR1",
+    "Blocks",
     "ClassificationBandit",
     "Environment",
     "Equicorrelated",
+    "HeavyTailed",
     "Independent",
+    "OneHot",
     "Outcome",
     "Rounds",
     "SparseClicks",

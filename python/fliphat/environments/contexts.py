@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from fliphat import _check
 
@@ -31,9 +31,9 @@ class AR1:
             raise ValueError(f"phi must be above -1 and below 1, got {self.phi!r}")
 
     @property
-    def _native(self) -> tuple[str, float]:
+    def _native(self) -> dict[str, Any]:
         # A chain without memory is the independent design, which skips the chain.
-        return ("ar1", float(self.phi)) if self.phi else ("independent", 0.0)
+        return {"contexts": "ar1" if self.phi else "independent", "shape": float(self.phi)}
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Equicorrelated:
             raise ValueError(f"rho must be at least 0 and below 1, got {self.rho!r}")
 
     @property
-    def _native(self) -> tuple[str, float]:
-        return "equicorrelated", float(self.rho)
+    def _native(self) -> dict[str, Any]:
+        return {"contexts": "equicorrelated", "shape": float(self.rho)}
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Independent:
     """
 
     @property
-    def _native(self) -> tuple[str, float]:
-        return "independent", 0.0
+    def _native(self) -> dict[str, Any]:
+        return {"contexts": "independent", "shape": 0.0}
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class Uniform:
     """
 
     @property
-    def _native(self) -> tuple[str, float]:
-        return "uniform", 0.0
+    def _native(self) -> dict[str, Any]:
+        return {"contexts": "uniform", "shape": 0.0}
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,60 @@ class TruncatedNormal:
         _check.within("bound", self.bound, 0.1, 1e6)
 
     @property
-    def _native(self) -> tuple[str, float]:
-        return "truncated", float(self.bound)
+    def _native(self) -> dict[str, Any]:
+        return {"contexts": "truncated", "shape": float(self.bound)}
+
+
+@dataclass(frozen=True)
+class HeavyTailed:
+    """Independent coordinates of Student's t with 4 degrees of freedom, scaled to variance 1.
+
+    Fourth moments are infinite: a row in a thousand has a coordinate larger than 11, where normal ones stay
+    below 6.
+
+    Examples
+    --------
+    >>> HeavyTailed()
+    HeavyTailed()
+    """
+
+    @property
+    def _native(self) -> dict[str, Any]:
+        return {"contexts": "student t 4", "shape": 0.0}
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Gaussian, correlated by rho within blocks of neighbouring columns and independent between them.
+
+    Parameters
+    ----------
+    rho : float, default 0.9
+        At least 0 and below 1.
+    width : int, default 20
+        Columns of a block; the last one may have fewer.
+
+    Examples
+    --------
+    >>> Blocks(0.5).width
+    20
+    """
+
+    rho: float = 0.9
+    width: int = 20
+
+    def __post_init__(self) -> None:
+        rho = _check.real("rho", self.rho)
+        if not 0 <= rho < 1:
+            raise ValueError(f"rho must be at least 0 and below 1, got {self.rho!r}")
+        _check.integer("width", self.width, 1, 2**31 - 1)
+
+    @property
+    def _native(self) -> dict[str, Any]:
+        return {"contexts": "equicorrelated", "shape": float(self.rho), "width": int(self.width)}
 
 
 #: How an environment draws contexts.
-ContextDistribution: TypeAlias = AR1 | Equicorrelated | Independent | Uniform | TruncatedNormal
+ContextDistribution: TypeAlias = (
+    AR1 | Blocks | Equicorrelated | HeavyTailed | Independent | TruncatedNormal | Uniform
+)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from fliphat import _check, _native
 from fliphat.environments.base import Outcome, Pairs, Rounds, row_buffer, sparse_pairs
-from fliphat.environments.contexts import (
-    AR1,
-    ContextDistribution,
-    Equicorrelated,
-    Independent,
-    TruncatedNormal,
-    Uniform,
-)
+from fliphat.environments.contexts import AR1, ContextDistribution
 from fliphat.environments.native import NativeEnvironment
 from fliphat.environments.truth import sparse_truth
 
@@ -35,9 +29,15 @@ class SparseLinear(NativeEnvironment):
         s*, for drawing coefficients; not used if they are given.
     coefficients : array_like, shape (dim,), or pair (columns, values), optional
         The truth. By default drawn by :func:`~fliphat.environments.sparse_truth` from `seed`.
-    contexts : AR1, Equicorrelated, Independent, Uniform or TruncatedNormal, default AR1(0.1)
+    contexts : AR1, Blocks, Equicorrelated, HeavyTailed, Independent, TruncatedNormal or Uniform
+        AR1(0.1) by default.
     context_scale : float, default 1.0
         Multiplies every context.
+    context_mean : float, default 0.0
+        Added to every coordinate of every context.
+    column_scales : array_like, shape (dim,), optional
+        Units of the columns: each is multiplied by its own, after everything above. Coefficients that are
+        drawn are divided by them, so that rewards stay the same.
     reward : {"linear", "binary"}
         ``x'beta`` plus noise, or 1 with probability ``1/(1 + exp(-x'beta))`` and else 0. For binary rewards
         regret is a difference of probabilities.
@@ -45,12 +45,18 @@ class SparseLinear(NativeEnvironment):
         Noise of linear rewards.
     noise_scale : float, default 0.1
         Standard deviation, half width, or size of the noise; 0 for none.
+    reward_offset : float, default 0.0
+        Added to linear rewards; a binary reward has none, and no context mean.
     seed : int, default 0
 
     Notes
     -----
     Means, rewards and regret are computed in float64 from the float32 rows. In a round, the coordinates on
     the truth's support are drawn first, so that means do not depend on the policy or on how rows are drawn.
+
+    A context mean moves every arm's score by the same amount, and units of columns are units of coefficients:
+    neither changes which arm is best or chosen. So rounds are drawn without them, and only rows, means and
+    rewards are moved.
 
     Examples
     --------
@@ -69,40 +75,48 @@ class SparseLinear(NativeEnvironment):
         coefficients: Any = None,
         contexts: ContextDistribution | None = None,
         context_scale: float = 1.0,
+        context_mean: float = 0.0,
+        column_scales: npt.ArrayLike | None = None,
         reward: str = "linear",
         noise: str = "gaussian",
         noise_scale: float = 0.1,
+        reward_offset: float = 0.0,
         seed: int = 0,
         _margin: tuple[float, float | None] | None = None,
     ) -> None:
         super().__init__(dim, arms, seed)
+        self.column_scales = _units(column_scales, self.dim)
         if coefficients is None:
-            self._truth = sparse_truth(self.dim, sparsity, seed=self.seed)
+            drawn = sparse_truth(self.dim, sparsity, seed=self.seed)
+            self._truth = drawn[0], drawn[1] / self._unit(drawn[0])
         else:
             self._truth = sparse_pairs("coefficients", coefficients, self.dim)
         self.contexts = AR1() if contexts is None else contexts
-        if not isinstance(self.contexts, AR1 | Equicorrelated | Independent | Uniform | TruncatedNormal):
-            raise TypeError(
-                "contexts must be AR1, Equicorrelated, Independent, Uniform or TruncatedNormal, "
-                f"got {type(contexts).__name__}"
-            )
+        if not isinstance(self.contexts, ContextDistribution):
+            allowed = ", ".join(kind.__name__ for kind in get_args(ContextDistribution))
+            raise TypeError(f"contexts must be one of {allowed}, got {type(contexts).__name__}")
         self.context_scale = _check.positive("context_scale", context_scale)
+        self.context_mean = _check.within("context_mean", context_mean, -1e30, 1e30)
+        self.reward_offset = _check.within("reward_offset", reward_offset, -1e300, 1e300)
         self.reward = _check.choice("reward", reward, ("linear", "binary"))
         self.noise = _check.choice("noise", noise, NOISES)
         self.noise_scale = _check.within("noise_scale", noise_scale, 0.0, 1e300)
+        if self.reward == "binary" and (self.context_mean or self.reward_offset):
+            raise ValueError(
+                "context_mean and reward_offset must be 0 for binary rewards, "
+                f"got {context_mean!r} and {reward_offset!r}"
+            )
         self._margin = _margin
         self._simulator = self._make_simulator()
 
     _simulator: _native.LinearWorld
 
     def _make_simulator(self) -> _native.LinearWorld:
-        kind, shape = self.contexts._native
         return _native.LinearWorld(
             dim=self.dim,
             arms=self.arms,
-            truth=self._truth,
-            contexts=kind,
-            shape=shape,
+            truth=self._without_units(self._truth),
+            **self.contexts._native,
             scale=self.context_scale,
             reward="binary" if self.reward == "binary" else self.noise,
             noise_scale=self.noise_scale,
@@ -117,9 +131,43 @@ class SparseLinear(NativeEnvironment):
 
     def _play(self, first: int, rounds: int, estimate: Pairs, rows: bool, out: Any) -> Outcome:
         buffer = row_buffer(out, rounds, self.dim) if rows else None
-        return Outcome(*self._simulator.play(first, rounds, estimate, buffer), buffer)
+        arms, rewards, regret = self._simulator.play(first, rounds, self._without_units(estimate), buffer)
+        if buffer is not None:
+            self._move(buffer)
+        return Outcome(arms, rewards + self._raised(), regret, buffer)
 
     def _draw(self, first: int, rounds: int) -> Rounds:
         contexts = np.empty((rounds, self.arms, self.dim), np.float32)
         means, noise = self._simulator.draw(first, contexts)
-        return Rounds(contexts, means.reshape(rounds, self.arms), noise, self.reward == "binary")
+        self._move(contexts)
+        means = means.reshape(rounds, self.arms) + self._raised()
+        return Rounds(contexts, means, noise, self.reward == "binary")
+
+    def _unit(self, columns: npt.NDArray[np.int64]) -> Any:
+        return 1.0 if self.column_scales is None else self.column_scales[columns].astype(np.float64)
+
+    def _without_units(self, pairs: Pairs) -> Pairs:
+        """Return coefficients for columns that are not multiplied by their units."""
+        return pairs if self.column_scales is None else (pairs[0], pairs[1] * self._unit(pairs[0]))
+
+    def _raised(self) -> float:
+        """Return what the mean of contexts and the offset add to every arm's mean reward."""
+        return self.context_mean * float(self._without_units(self._truth)[1].sum()) + self.reward_offset
+
+    def _move(self, rows: npt.NDArray[np.float32]) -> None:
+        """Give rows that were just drawn their mean and their units."""
+        if self.context_mean:
+            rows += np.float32(self.context_mean)
+        if self.column_scales is not None:
+            rows *= self.column_scales
+
+
+def _units(column_scales: npt.ArrayLike | None, dim: int) -> npt.NDArray[np.float32] | None:
+    if column_scales is None:
+        return None
+    units = np.array(column_scales, dtype=np.float32)
+    if units.shape != (dim,):
+        raise ValueError(f"column_scales must have shape ({dim},), got {units.shape}")
+    if not (np.isfinite(units).all() and (units > 0).all()):
+        raise ValueError("column_scales must be finite and above 0")
+    return units

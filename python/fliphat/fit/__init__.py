@@ -8,6 +8,9 @@
 | `run` | the only place that draws noise: private rows in, public estimate out |
 | `known` | what has been released so far: public |
 | `base` | the interface between a policy's engine and its fit |
+| `pursuit` | a few new columns an episode and what is not known of the public ones: a policy's default fit |
+| `model` | what pursuit knows and how it learns: public |
+| `sums`, `draw` | pursuit's private integers, and the noise on them |
 | `iht` | noisy iterative hard thresholding in a policy: a fit an episode |
 | `one_fit` | the same in a regression: one fit |
 
@@ -21,13 +24,15 @@ from typing import Any, Final
 
 from fliphat.fit.base import Fit
 from fliphat.fit.iht import Iht
+from fliphat.fit.pursuit import Pursuit
 from fliphat.fit.settings import Settings
 
 __all__ = ["make_fit"]
 
-_FITS: Final = {"iht": Iht}
+_FITS: Final[dict[str, Any]] = {"iht": Iht, "pursuit": Pursuit}
 
 
 def make_fit(settings: Settings) -> Fit[Any, Any]:
     """Return the fit that the settings name."""
-    return _FITS[settings.fit](settings)
+    fit: Fit[Any, Any] = _FITS[settings.fit](settings)
+    return fit

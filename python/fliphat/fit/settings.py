@@ -19,7 +19,10 @@ __all__ = ["FITS", "PerEpisode", "Settings", "checked_iterations", "checked_step
 PerEpisode: TypeAlias = float | Sequence[float] | Callable[[int], float]
 
 #: Names of fits.
-FITS: Final = ("iht",)
+FITS: Final = ("pursuit", "iht")
+
+#: The fit where no argument asks for another.
+DEFAULT_FIT: Final = "iht"
 
 _LARGEST_DIM: Final = 2**31 - 1
 _MOST_ITERATIONS: Final = 10_000
@@ -55,6 +58,10 @@ class Settings:
     fit: str = "iht"
     accounting: str = "exact"
     exploration: PerEpisode = 0.0
+    intercept: bool = True
+    reward_range: tuple[float, float] | None = None
+    column_scales: tuple[float, ...] | None = None
+    pilot: bool = False
 
     @classmethod
     def checked(
@@ -82,8 +89,11 @@ class Settings:
         step_size: PerEpisode | None = None,
         dtype: object = "float32",
         seed: object = None,
-        fit: str = "iht",
         exploration: PerEpisode = 0.0,
+        fit: str | None = None,
+        intercept: object = True,
+        reward_range: object = None,
+        column_scales: object = None,
     ) -> Settings:
         """Return the arguments with defaults filled in; errors name the argument."""
         dim = _check.integer("dim", dim, 1, _LARGEST_DIM)
@@ -91,8 +101,23 @@ class Settings:
         _check.choice("episodes", episodes, ("planned", "doubling"))
         _check.choice("calibration", calibration, ("proven", "paper"))
         _check.choice("loss", loss, ("squared", "logistic"))
-        _check.choice("fit", fit, FITS)
         paper = calibration == "paper"
+        fit = _checked_fit(
+            fit,
+            {
+                "episodes='doubling'": episodes == "doubling",
+                "calibration='paper'": paper,
+                "delta=0": delta == 0,
+                "mechanism='laplace'": mechanism == "laplace",
+                "warm_start=False": not warm_start,
+                "growth": growth is not None,
+                "gradient_clip": gradient_clip is not None,
+                "reward_clip": reward_clip is not None,
+                "l1_radius": l1_radius is not None,
+                "iterations": iterations is not None,
+                "step_size": step_size is not None,
+            },
+        )
         if mechanism is None:
             mechanism = "laplace" if paper else "exponential"
         _check.choice("mechanism", mechanism, MECHANISMS)
@@ -120,7 +145,24 @@ class Settings:
                 "context_bound is only for calibration='paper': proven noise needs no bound on contexts"
             )
         context_scale = _check.positive("context_scale", context_scale)
+        pilot = isinstance(reward_scale, str)
+        if pilot:
+            _check.choice("reward_scale", reward_scale, ("estimate",))
+            reward_scale = 1.0
         reward_scale = _check.positive("reward_scale", reward_scale)
+        if not isinstance(intercept, (bool, np.bool_)):
+            raise TypeError(f"intercept must be True or False, got {type(intercept).__name__}")
+        ours = {
+            "reward_scale='estimate'": pilot,
+            "intercept=False": not intercept,
+            "reward_range": reward_range is not None,
+            "column_scales": column_scales is not None,
+        }
+        for name, given in ours.items():
+            if given and fit != "pursuit":
+                raise ValueError(f"{name} is only for fit='pursuit', got fit={fit!r}")
+        if pilot and loss == "logistic":
+            raise ValueError("reward_scale must be a number with loss='logistic': rewards are 0 and 1")
         if seed is not None:
             seed = _check.integer("seed", seed, 0, 2**64 - 1)
         return cls(
@@ -152,6 +194,10 @@ class Settings:
             seed=seed,
             fit=fit,
             exploration=_checked_exploration(exploration),
+            intercept=bool(intercept),
+            reward_range=_checked_range(reward_range),
+            column_scales=_checked_column_scales(column_scales, dim),
+            pilot=pilot,
         )
 
     def exploration_in(self, episode: int) -> float:
@@ -167,9 +213,7 @@ class Settings:
         for name in ("iterations", "step_size", "exploration"):
             if callable(record[name]):
                 record[name] = _FUNCTION
-            elif isinstance(record[name], tuple):
-                record[name] = list(record[name])
-        return record
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any], functions: dict[str, PerEpisode | None]) -> Settings:
@@ -183,8 +227,9 @@ class Settings:
                 raise ValueError(f"{name} was a function, which a file can't hold: give the same one again")
             else:
                 filled[name] = given
-            if isinstance(filled[name], list):
-                filled[name] = tuple(filled[name])
+        for name, value in filled.items():
+            if isinstance(value, list):
+                filled[name] = tuple(value)
         return cls(**filled)
 
 
@@ -193,7 +238,14 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
 
     Its only fit was "iht", and its noise followed from zCDP: its policies keep the noise they were made with.
     """
-    return {"fit": "iht", "accounting": "zcdp", "exploration": 0.0} | record
+    new = {
+        "intercept": True,
+        "reward_range": None,
+        "column_scales": None,
+        "pilot": False,
+        "exploration": 0.0,
+    }
+    return {"fit": "iht", "accounting": "zcdp"} | new | record
 
 
 def checked_iterations(value: object) -> int:
@@ -230,6 +282,43 @@ def _checked_per_episode(
             raise ValueError(f"{name} must have at least one number, got an empty sequence")
         return tuple(check(value) for value in given)
     return check(given)
+
+
+def _checked_fit(fit: str | None, only_iht: dict[str, bool]) -> str:
+    """Return the fit: hard thresholding where an argument is given that only it has."""
+    given = [name for name, is_given in only_iht.items() if is_given]
+    if fit is None:
+        return "iht" if given else DEFAULT_FIT
+    _check.choice("fit", fit, FITS)
+    if fit == "pursuit" and given:
+        raise ValueError(f"fit must be 'iht' with {given[0]}, got 'pursuit'")
+    return fit
+
+
+def _checked_range(given: Any) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    try:
+        low, high = (float(end) for end in given)
+    except (TypeError, ValueError):
+        raise TypeError(f"reward_range must be two numbers, (low, high), got {given!r}") from None
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise ValueError(f"reward_range must be finite with low < high, got {given!r}")
+    return low, high
+
+
+def _checked_column_scales(given: Any, dim: int) -> tuple[float, ...] | None:
+    if given is None:
+        return None
+    scales = np.asarray(given, np.float64)
+    if scales.shape != (dim,):
+        raise ValueError(
+            f"column_scales must have shape ({dim},), one size for each column, got shape {scales.shape}"
+        )
+    if not (np.isfinite(scales).all() and scales.min() >= 1e-30 and scales.max() <= 1e30):
+        ends = f"{float(scales.min())!r} to {float(scales.max())!r}"
+        raise ValueError(f"column_scales must be from 1e-30 to 1e30, got {ends}")
+    return tuple(scales.tolist())
 
 
 def _checked_dtype(dtype: object) -> str:

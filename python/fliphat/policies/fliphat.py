@@ -75,6 +75,12 @@ class FLIPHAT:
         s, coordinates an estimate may have; a little above the number that matter.
     epsilon, delta : float
         The privacy budget, for the whole life of the policy. ``delta=0`` asks for pure privacy.
+    fit : {"pursuit", "iht"}, optional
+        "pursuit" picks a few new columns an episode and learns scales, correlations and the mean reward as it
+        goes. "iht" is noisy iterative hard thresholding, the paper's fit. It is taken where an argument asks
+        for it: ``episodes="doubling"``, ``calibration="paper"``, ``mechanism="laplace"``, ``delta=0``,
+        ``warm_start=False``, `growth`, `gradient_clip`, `reward_clip`, `l1_radius`, `iterations`,
+        `step_size`.
     episodes : {"planned", "doubling"}
         "planned" plays a first episode of `first_episode` rounds uniformly; each one after is `growth` times
         longer. "doubling" is the paper's: 1, 2, 4, ... rounds.
@@ -95,7 +101,15 @@ class FLIPHAT:
         k: rounds of one user that are protected together. With user ids in `select`, rounds of a user beyond
         k are played but not learned from; without, you promise that no user has more than k.
     context_scale, reward_scale : float
-        Public guesses of the typical size of one context coordinate and of a reward.
+        Public guesses of the typical size of one context coordinate and of a reward. Pursuit corrects both
+        from what it releases. ``reward_scale="estimate"`` buys centre and spread of the rewards with a first
+        episode of its own, wherever they are.
+    intercept : bool
+        Whether rewards may have a mean other than 0 (pursuit).
+    reward_range : (low, high), optional
+        Public bounds of rewards, such as (0, 1): rare large ones are then not cut (pursuit).
+    column_scales : array_like, shape (dim,), optional
+        Public sizes of columns whose units differ; they are divided by them (pursuit).
     gradient_clip : float, optional
         Bound on each coordinate of a row's gradient; by default ``0.8 * context_scale * reward_scale``.
     reward_clip, l1_radius : float, optional
@@ -150,6 +164,7 @@ class FLIPHAT:
         epsilon: float,
         delta: float,
         *,
+        fit: Literal["pursuit", "iht"] | None = None,
         episodes: Literal["planned", "doubling"] = "planned",
         warm_start: bool = True,
         first_episode: int | None = None,
@@ -159,7 +174,10 @@ class FLIPHAT:
         loss: Literal["squared", "logistic"] = "squared",
         rounds_per_user: int = 1,
         context_scale: float = 1.0,
-        reward_scale: float = 1.0,
+        reward_scale: float | Literal["estimate"] = 1.0,
+        intercept: bool = True,
+        reward_range: tuple[float, float] | None = None,
+        column_scales: npt.ArrayLike | None = None,
         gradient_clip: float | None = None,
         reward_clip: float | None = None,
         l1_radius: float | None = None,
@@ -178,6 +196,7 @@ class FLIPHAT:
             sparsity=sparsity,
             epsilon=epsilon,
             delta=delta,
+            fit=fit,
             episodes=episodes,
             warm_start=warm_start,
             first_episode=first_episode,
@@ -188,6 +207,9 @@ class FLIPHAT:
             rounds_per_user=rounds_per_user,
             context_scale=context_scale,
             reward_scale=reward_scale,
+            intercept=intercept,
+            reward_range=reward_range,
+            column_scales=column_scales,
             gradient_clip=gradient_clip,
             reward_clip=reward_clip,
             l1_radius=l1_radius,

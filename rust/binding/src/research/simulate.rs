@@ -67,7 +67,7 @@ pub(crate) struct LinearWorld {
 #[pymethods]
 impl LinearWorld {
     #[new]
-    #[pyo3(signature = (*, dim, arms, truth, contexts, shape, scale, reward, noise_scale, seed, margin=None))]
+    #[pyo3(signature = (*, dim, arms, truth, contexts, shape, scale, reward, noise_scale, seed, margin=None, width=None))]
     #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
     fn new(
         dim: usize,
@@ -80,11 +80,15 @@ impl LinearWorld {
         noise_scale: f64,
         seed: u64,
         margin: Option<(f64, Option<f64>)>,
+        width: Option<usize>,
     ) -> PyResult<Self> {
         let (marginal, dependence) = match contexts {
             "independent" => (Marginal::Gaussian, Dependence::Independent),
             "ar1" => (Marginal::Gaussian, Dependence::Chain(shape)),
-            "equicorrelated" => (Marginal::Gaussian, Dependence::Common(shape)),
+            "equicorrelated" => {
+                (Marginal::Gaussian, Dependence::Shared { rho: shape, width: width.unwrap_or(dim.max(1)) })
+            }
+            "student t 4" => (Marginal::StudentT4, Dependence::Independent),
             "uniform" => (Marginal::Uniform, Dependence::Independent),
             "truncated" => (Marginal::Truncated(shape as f32), Dependence::Independent),
             _ => return Err(unknown("contexts", contexts)),

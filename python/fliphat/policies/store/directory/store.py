@@ -9,6 +9,7 @@ from then on these rows are never fitted again. Only then is the estimate shown,
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import sqlite3
@@ -52,7 +53,8 @@ class DirectoryStore:
         self._rows: FileRows | None = None
         # The open episode, its generation, its length: set at once, which an interrupt can't cut in two.
         self._open = (0, 0, 0)
-        self._lock: int | None = None
+        # A file object, which closes itself if an interrupt keeps `close` from doing it.
+        self._lock: io.FileIO | None = None
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._ledger = Ledger(self.path / "ledger.sqlite3")
         if _is_new(self.path):
@@ -69,9 +71,9 @@ class DirectoryStore:
         else:
             self.created = False
         # After the ledger: a lock without a ledger is a store that lost it.
-        self._lock = files.create_private(self.path / "lock")
+        self._lock = io.FileIO(files.create_private(self.path / "lock"), "r+")
         try:
-            files.lock(self._lock, f"store {str(path)!r}")
+            files.lock(self._lock.fileno(), f"store {str(path)!r}")
             ledger.refuse_missing(self.path / "ledger.sqlite3")
             files.sync_directory(self.path)
             known = self._ledger.check()
@@ -271,16 +273,14 @@ class DirectoryStore:
         journal, self._journal = getattr(self, "_journal", None), None
         if journal is not None:
             journal.close()
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            files.unlock(lock)
-            os.close(lock)
+        if self._lock is not None and not self._lock.closed:
+            files.unlock(self._lock.fileno())
+            self._lock.close()
 
     def close_in_child(self) -> None:
         """Close the files in a forked child, whose parent goes on with them: the lock is the parent's."""
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            os.close(lock)
+        if self._lock is not None:
+            self._lock.close()
         self.close()
 
     def __del__(self) -> None:
@@ -300,7 +300,7 @@ class DirectoryStore:
 
     def __enter__(self) -> None:
         """Begin a durable step. After one failed, what is on disk is known again only after reopening."""
-        if self.failed or self._lock is None:
+        if self.failed or self._lock is None or self._lock.closed:
             raise StoreError(f"store {str(self.path)!r} failed or was closed: open it again")
 
     def __exit__(self, kind: object, *_: object) -> None:

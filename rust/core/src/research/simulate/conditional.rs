@@ -17,8 +17,14 @@ pub enum Dependence {
     Independent,
     /// `Sigma_ij = phi^|i-j|`.
     Chain(f64),
-    /// `Sigma_ij = rho` for `i != j`: every coordinate shares one normal factor.
-    Common(f64),
+    /// `Sigma_ij = rho` for `i != j` in one group of `width` neighbouring columns, else 0: a group's coordinates
+    /// share one normal factor. A width of the dimension correlates all.
+    Shared {
+        /// Correlation within a group.
+        rho: f64,
+        /// Columns of a group; the last group may be smaller.
+        width: usize,
+    },
 }
 
 /// A coordinate given two earlier cells of its row: `left_weight * left + right_weight * right + spread * z`.
@@ -39,8 +45,23 @@ pub struct ConditionalDraw {
 }
 
 impl Dependence {
-    /// The step that draws `cell`, given the nearest known cells on either side. Cell `dimension` of a row holds
-    /// the common factor.
+    /// How many factors a row of `dimension` columns has. Its cells after the last column hold them.
+    pub fn factors(self, dimension: usize) -> usize {
+        match self {
+            Dependence::Shared { width, .. } => dimension.div_ceil(width),
+            _ => 0,
+        }
+    }
+
+    /// The end of the run of columns from `start` that depend on the same earlier cells.
+    pub fn run_end(self, start: usize) -> usize {
+        match self {
+            Dependence::Shared { width, .. } => (start / width).saturating_add(1).saturating_mul(width),
+            _ => usize::MAX,
+        }
+    }
+
+    /// The step that draws `cell`, given the nearest known cells on either side.
     pub fn step(
         self,
         cell: usize,
@@ -52,8 +73,8 @@ impl Dependence {
             ConditionalDraw { cell, left: 0, right: 0, left_weight: 0.0, right_weight: 0.0, spread: 1.0 };
         match self {
             Dependence::Independent => alone,
-            Dependence::Common(rho) => ConditionalDraw {
-                right: dimension,
+            Dependence::Shared { rho, width } => ConditionalDraw {
+                right: dimension + cell / width,
                 right_weight: rho.sqrt(),
                 spread: (1.0 - rho).sqrt(),
                 ..alone
@@ -101,11 +122,11 @@ mod tests {
     use super::*;
 
     /// Covariance of a row drawn by steps: each cell as a combination of the independent z's.
-    fn covariance(steps: &[ConditionalDraw], common: bool, d: usize) -> Vec<Vec<f64>> {
-        let mut rows = vec![vec![0.0; d + 1]; d + 1];
-        rows[d][d] = f64::from(u8::from(common));
+    fn covariance(steps: &[ConditionalDraw], factors: usize, d: usize) -> Vec<Vec<f64>> {
+        let mut rows = vec![vec![0.0; d + factors]; d + factors];
+        (d..d + factors).for_each(|factor| rows[factor][factor] = 1.0);
         for step in steps {
-            let mut row: Vec<f64> = (0..=d)
+            let mut row: Vec<f64> = (0..d + factors)
                 .map(|j| step.left_weight * rows[step.left][j] + step.right_weight * rows[step.right][j])
                 .collect();
             row[step.cell] += step.spread;
@@ -115,8 +136,13 @@ mod tests {
         (0..d).map(|i| (0..d).map(|j| dot(&rows[i], &rows[j])).collect()).collect()
     }
 
-    fn worst(steps: &[ConditionalDraw], common: bool, d: usize, sigma: impl Fn(usize, usize) -> f64) -> f64 {
-        let seen = covariance(steps, common, d);
+    fn worst(
+        steps: &[ConditionalDraw],
+        factors: usize,
+        d: usize,
+        sigma: impl Fn(usize, usize) -> f64,
+    ) -> f64 {
+        let seen = covariance(steps, factors, d);
         let cells = (0..d).flat_map(|i| (0..d).map(move |j| (i, j)));
         cells.map(|(i, j)| (seen[i][j] - sigma(i, j)).abs()).fold(0.0, f64::max)
     }
@@ -134,7 +160,7 @@ mod tests {
             for order in ORDERS {
                 let steps = Dependence::Chain(phi).steps(&order, &mut Vec::new(), 8);
                 let sigma = |i: usize, j: usize| f64::powi(phi, i.abs_diff(j) as i32);
-                assert!(worst(&steps, false, 8, sigma) < 1e-9, "{phi} {order:?}");
+                assert!(worst(&steps, 0, 8, sigma) < 1e-9, "{phi} {order:?}");
             }
         }
     }
@@ -142,10 +168,26 @@ mod tests {
     #[test]
     fn any_order_gives_equal_correlations_and_independence() {
         for order in ORDERS {
-            let steps = Dependence::Common(0.3).steps(&order, &mut Vec::new(), 8);
-            assert!(worst(&steps, true, 8, |i, j| if i == j { 1.0 } else { 0.3 }) < 1e-12);
+            let steps = Dependence::Shared { rho: 0.3, width: 8 }.steps(&order, &mut Vec::new(), 8);
+            assert!(worst(&steps, 1, 8, |i, j| if i == j { 1.0 } else { 0.3 }) < 1e-12);
             let steps = Dependence::Independent.steps(&order, &mut Vec::new(), 8);
-            assert!(worst(&steps, false, 8, |i, j| f64::from(u8::from(i == j))) < 1e-12);
+            assert!(worst(&steps, 0, 8, |i, j| f64::from(u8::from(i == j))) < 1e-12);
+        }
+    }
+
+    #[test]
+    fn any_order_gives_groups_their_correlation_and_none_to_others() {
+        let groups = Dependence::Shared { rho: 0.6, width: 3 };
+        assert_eq!(groups.factors(8), 3);
+        for order in ORDERS {
+            let steps = groups.steps(&order, &mut Vec::new(), 8);
+            let sigma = |i: usize, j: usize| {
+                if i == j { 1.0 } else { 0.6 * f64::from(u8::from(i / 3 == j / 3)) }
+            };
+            assert!(worst(&steps, 3, 8, sigma) < 1e-12);
+            // Control: one factor for all is not the same.
+            let all = Dependence::Shared { rho: 0.6, width: 8 }.steps(&order, &mut Vec::new(), 8);
+            assert!(worst(&all, 1, 8, sigma) > 0.5);
         }
     }
 
@@ -155,6 +197,6 @@ mod tests {
         for step in &mut steps {
             step.right_weight = 0.0;
         }
-        assert!(worst(&steps, false, 8, |i, j| f64::powi(0.5, i.abs_diff(j) as i32)) > 0.1);
+        assert!(worst(&steps, 0, 8, |i, j| f64::powi(0.5, i.abs_diff(j) as i32)) > 0.1);
     }
 }

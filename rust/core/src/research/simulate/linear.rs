@@ -71,7 +71,7 @@ pub struct Offsets<'a> {
     pub means: &'a [f64],
 }
 
-/// One round's arms: `cells` is arms rows of dimension + 1 (the common factor).
+/// One round's arms: a row of `cells` has the columns and then the factors that columns share.
 struct Table {
     cells: Vec<f32>,
     fresh: Vec<f32>,
@@ -94,7 +94,10 @@ impl Linear {
         let correlated = match self.dependence {
             Dependence::Independent => false,
             Dependence::Chain(phi) if phi.abs() < 1.0 => true,
-            Dependence::Common(rho) if (0.0..1.0).contains(&rho) => true,
+            Dependence::Shared { width: 0, .. } => {
+                return Err(Error::invalid("a group of correlated columns must have at least one"));
+            }
+            Dependence::Shared { rho, .. } if (0.0..1.0).contains(&rho) => true,
             _ => return Err(Error::invalid("correlation must be below 1 in size")),
         };
         if correlated && self.marginal != Marginal::Gaussian {
@@ -210,21 +213,24 @@ impl Linear {
     }
 
     fn table(&self, known: usize) -> Result<Table> {
-        let width = self.truth.dimension() + 1;
+        let d = self.truth.dimension();
+        let factors = self.dependence.factors(d);
+        let width = d.saturating_add(factors);
         let cells = zeros(self.arms.saturating_mul(width))?;
-        Ok(Table { cells, fresh: zeros(known + 1)?, scores: zeros(self.arms)?, width })
+        Ok(Table { cells, fresh: zeros(known + factors)?, scores: zeros(self.arms)?, width })
     }
 
     /// Every arm's coordinates on the truth's support, and their scores under the truth.
     fn draw_truth(&self, rng: &mut SimulationRng, steps: &[ConditionalDraw], table: &mut Table) {
-        let common = usize::from(matches!(self.dependence, Dependence::Common(_)));
+        let d = self.truth.dimension();
+        let factors = table.width - d;
         for cells in table.cells.chunks_exact_mut(table.width) {
-            let fresh = &mut table.fresh[..common + steps.len()];
+            let fresh = &mut table.fresh[..factors + steps.len()];
             self.marginal.fill(rng, fresh);
-            if common == 1 {
-                cells[table.width - 1] = fresh[0] * self.scale as f32;
+            for (cell, z) in cells[d..].iter_mut().zip(&*fresh) {
+                *cell = z * self.scale as f32;
             }
-            self.take(steps, &fresh[common..], cells);
+            self.take(steps, &fresh[factors..], cells);
         }
         for arm in 0..self.arms {
             table.scores[arm] = self.truth.dot_dense(table.arm(arm));

@@ -6,7 +6,7 @@ use crate::research::simulate::conditional::Dependence;
 use crate::runtime::error::Result;
 use crate::runtime::memory::zeros;
 
-/// Columns between two known ones, and the cells that hold those ends.
+/// Columns between two known ones that depend on the same earlier cells, and those cells.
 #[derive(Debug, Clone)]
 struct Gap {
     columns: Range<usize>,
@@ -45,9 +45,11 @@ impl RowCompletion {
                 right_weights[column] = step.right_weight as f32;
                 spreads[column] = (step.spread * scale) as f32;
             }
-            if start < end {
+            while start < end {
                 let step = dependence.step(start, start.checked_sub(1), right, dimension);
-                gaps.push(Gap { columns: start..end, left: step.left, right: step.right });
+                let stop = dependence.run_end(start).min(end);
+                gaps.push(Gap { columns: start..stop, left: step.left, right: step.right });
+                start = stop;
             }
             start = end + 1;
         }
@@ -57,7 +59,7 @@ impl RowCompletion {
     }
 
     /// Turn a row of fresh draws into a row of the environment. `cells` holds the known columns, and after the
-    /// last column the common factor.
+    /// last column the factors that columns share.
     #[inline]
     pub fn complete(&self, cells: &[f32], row: &mut [f32]) {
         let chained = matches!(self.dependence, Dependence::Chain(_));
@@ -95,10 +97,15 @@ mod tests {
     fn a_completed_row_follows_the_steps_one_by_one() {
         let (d, scale) = (9, 2.0);
         let draws: Vec<f32> = (0..d).map(|j| (j as f32 * 1.7).sin()).collect();
-        for dependence in [Dependence::Independent, Dependence::Chain(-0.7), Dependence::Common(0.4)] {
+        for dependence in [
+            Dependence::Independent,
+            Dependence::Chain(-0.7),
+            Dependence::Shared { rho: 0.4, width: 9 },
+            Dependence::Shared { rho: 0.4, width: 4 },
+        ] {
             for known in [vec![], vec![0], vec![8], vec![2, 3, 6], (0..9).collect()] {
-                let mut cells = vec![0.0f32; d + 1];
-                cells[d] = 0.9;
+                let mut cells = vec![0.0f32; d];
+                cells.extend((0..dependence.factors(d)).map(|factor| 0.9 - 0.5 * factor as f32));
                 for column in &known {
                     cells[*column] = 0.3 * (*column as f32) - 1.0;
                 }

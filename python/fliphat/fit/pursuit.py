@@ -1,0 +1,313 @@
+"""Pursuit: what is public is not paid for again.
+
+The columns of an estimate are public once released, so an episode picks only new ones, a few at a time,
+and spends the rest of its budget on what is not known of the public ones. One episode, whose plan is fixed
+when it opens:
+
+1. residuals at the public coefficients; integer sums of clipped gradients of all columns; p picks outside
+   the public ones by the exponential mechanism, with a sign where the budget is small;
+2. one Gaussian vector on the intercept, the public and the new columns: gradients, second moments, the size
+   of residuals, and in the first episode the sizes and means of whole rows;
+3. public from here on: :mod:`fliphat.fit.model` learns from these numbers and plans the next episode.
+
+What a fit is charged for is what it does: the scales of both draws are read from one
+:class:`~fliphat.privacy.priced.PricedRelease`, which can't be built for less than its price.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import kernels
+from fliphat.fit import draw, model, pilot, sums
+from fliphat.fit.model import KnownSparse
+from fliphat.fit.settings import Settings
+from fliphat.fit.tuning import tuning
+from fliphat.privacy import composition
+from fliphat.privacy.conversion import rho_from_epsilon
+from fliphat.privacy.guarantee import Guarantee
+from fliphat.privacy.priced import Part, PickNoise, PricedRelease, VectorNoise
+from fliphat.privacy.scales import ROW_SENSITIVITY
+
+__all__ = ["Pursuit", "PursuitPlan"]
+
+#: Radius of the ball of the rows' integers whose second moments are added up.
+RADIUS: Final = 2**15 - 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class PursuitPlan:
+    """One episode's fit: everything it will do.
+
+    Attributes
+    ----------
+    episode : int
+    dim : int
+    steps : model.Episode
+        Rows, picks, clips and coordinates.
+    release : PricedRelease
+        Picks, then one vector: gradients, second moments above the diagonal, the residuals' size, and in the
+        first episode three numbers of whole rows.
+    signed : bool
+        Whether a sign is picked with a column.
+    octaves : float
+        Range of a row's size in the first episode.
+    told : model.Told
+    units : ndarray, shape (dim,), or None
+        Public sizes of columns.
+    seed : int, optional
+        For simulation only.
+    """
+
+    episode: int
+    dim: int
+    steps: model.Episode
+    release: PricedRelease
+    signed: bool
+    octaves: float
+    told: model.Told
+    units: npt.NDArray[np.float64] | None
+    seed: int | None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the fit, with or without a reward."""
+        return self.steps.rows
+
+    @property
+    def picks(self) -> PickNoise | None:
+        """Noise of the picks; None where every column is public already."""
+        noise = self.release.noise[0]
+        return noise if isinstance(noise, PickNoise) else None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Parts of the vector, in order."""
+        noise = self.release.noise[-1]
+        assert isinstance(noise, VectorNoise)
+        return noise.parts
+
+
+class Pursuit:
+    """Episodes whose length and picks follow what was found.
+
+    Examples
+    --------
+    >>> from fliphat import FLIPHAT
+    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01, fit="pursuit")._fit
+    >>> plan = fit.plan(0, fit.begin())
+    >>> plan.rows, plan.picks.count, plan.release.price <= 0.01
+    (138, 1, True)
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._users = settings.rounds_per_user
+        # Fits of a person's rows differ from episode to episode, and only zCDP adds up whatever they are.
+        self._accounting = "exact" if self._users == 1 else "zcdp"
+        if self._accounting == "exact":
+            self._mu = composition.largest_factor(
+                settings.epsilon, settings.delta, [composition.Gaussian(1.0)]
+            )
+        else:
+            self._mu = math.sqrt(2 * rho_from_epsilon(settings.epsilon, settings.delta)) / self._users
+        units = settings.column_scales
+        self._units = None if units is None else np.asarray(units, np.float64)
+        scale = settings.reward_scale
+        if settings.loss == "logistic":
+            scale = min(scale, 0.5)
+        elif settings.reward_range is not None:
+            scale = min(scale, (settings.reward_range[1] - settings.reward_range[0]) / 2)
+        self.told = model.Told(
+            dim=settings.dim,
+            sparsity=settings.sparsity,
+            mu=self._mu,
+            context_scale=settings.context_scale,
+            reward_scale=scale,
+            intercept=settings.intercept,
+            reward_range=(0.0, 1.0) if settings.loss == "logistic" else settings.reward_range,
+            loss=settings.loss,
+            first_rows=settings.first_episode,
+            pilot=settings.pilot,
+        )
+        if settings.first_episode is None:
+            # Written down with the other settings: a later version's default must not move this policy's.
+            rows = math.ceil(self.begin().rows)
+            self.settings = dataclasses.replace(settings, first_episode=rows)
+            self.told = dataclasses.replace(self.told, first_rows=rows)
+
+    def begin(self) -> KnownSparse:
+        """Return what the caller said."""
+        return model.begin(self.told)
+
+    def recall(self, record: dict[str, Any]) -> KnownSparse:
+        """Return what `KnownSparse.to_record` wrote."""
+        return KnownSparse.from_record(record)
+
+    def least_rows(self, episode: int) -> int:
+        """Return a length that an episode will have at least."""
+        if episode == 0 and self.told.pilot:
+            return pilot.length(self._mu)
+        begin = self.begin()
+        return math.ceil(begin.rows if episode == self.told.pilot else begin.shortest)
+
+    def plan(self, episode: int, known: KnownSparse) -> PursuitPlan | pilot.PilotPlan:
+        """Return the plan of the next episode."""
+        settings, constants = self.settings, tuning(self._mu)
+        if episode != known.episodes:
+            raise ValueError(f"episode must be {known.episodes}, the next one, got {episode}")
+        if episode == 0 and self.told.pilot:
+            return pilot.plan(self.told, settings, self._accounting)
+        steps = model.open_episode(known, self.told)
+        return PursuitPlan(
+            episode=episode,
+            dim=settings.dim,
+            steps=steps,
+            release=self._release(steps),
+            signed=constants.signed,
+            octaves=constants.octaves,
+            told=self.told,
+            units=self._units,
+            seed=settings.seed,
+        )
+
+    def run(
+        self,
+        plan: PursuitPlan | pilot.PilotPlan,
+        rows: Any,
+        rewards: npt.NDArray[np.float64],
+        present: npt.NDArray[np.bool_],
+        known: KnownSparse,
+    ) -> KnownSparse:
+        """Fit an episode's rows with fresh noise; twice on the same rows costs the privacy budget twice."""
+        if plan.episode != known.episodes:
+            raise ValueError(f"plan must be that of episode {known.episodes}, got episode {plan.episode}")
+        if rows.shape != (plan.rows, self.told.dim):
+            shape = (plan.rows, self.told.dim)
+            raise ValueError(f"rows must have the plan's shape {shape}, got {rows.shape}")
+        if isinstance(plan, pilot.PilotPlan):
+            return pilot.run(plan, rewards, present, known)
+        released = release(plan, rows, rewards, present, known)
+        return model.learn(known, self.told, plan.steps, released)
+
+    def facts(self, plan: PursuitPlan | pilot.PilotPlan, known: KnownSparse) -> dict[str, Any]:
+        """Return what may be told about a finished fit."""
+        if isinstance(plan, pilot.PilotPlan):
+            return pilot.facts(plan)
+        steps, n = plan.steps, plan.rows
+        value_noise = plan.parts[0].sigma * steps.value_clip / sums.LIMIT / n
+        pick_scale = 0 if plan.picks is None else plan.picks.scale
+        pick_noise = pick_scale * steps.pick_clip / sums.LIMIT / n
+        return {
+            "episode": plan.episode,
+            "rounds": n,
+            "sparsity": steps.picks,
+            "iterations": 1,
+            "step_size": 1.0,
+            "warm": plan.episode > 0,
+            "noise_scale": value_noise / steps.one,
+            "smallest_coefficient": pick_noise * math.log(max(plan.dim, 2)) / steps.one**2,
+        }
+
+    def guarantee(self, *, stacklevel: int = 2) -> Guarantee:
+        """Return the claim of every episode's noise: that of the first says the same as any other."""
+        settings, first = self.settings, self.plan(0, self.begin()).release
+        exact = self._accounting == "exact"
+        return Guarantee(
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            rho=None if exact else first.rho,
+            setting="bandit",
+            rounds_per_user=settings.rounds_per_user,
+            user_ids_checked=False,
+            mechanism="exponential",
+            value_noise="rounded_gaussian",
+            calibration="proven",
+            seeded=settings.seed is not None,
+            noise_shortfall=None,
+            release=first if exact else None,
+        )
+
+    def _release(self, steps: model.Episode) -> PricedRelease:
+        """Return noise for an episode: its shares of the budget, at the smallest scales the claim allows."""
+        share, m = steps.shares, len(steps.whiten)
+
+        def part(sensitivity_squared: int, share_of_it: float) -> Part:
+            return Part(sensitivity_squared, math.ceil(math.sqrt(sensitivity_squared / share_of_it)))
+
+        parts = [
+            part(m * ROW_SENSITIVITY**2, share["gradient"]),
+            part(RADIUS**4, share["moments"]),
+            part(sums.LIMIT**2, share["size"]),
+        ]
+        if "rows" in share:
+            parts += [part((width * sums.LIMIT) ** 2, share["rows"] / 3) for width in (2, 2, 1)]
+        noise: list[PickNoise | VectorNoise] = [VectorNoise(*parts)]
+        if steps.picks:
+            scale = math.ceil(ROW_SENSITIVITY * math.sqrt(steps.picks / share["picks"]))
+            noise.insert(0, PickNoise(ROW_SENSITIVITY, scale, steps.picks))
+        return draw.priced(noise, self.settings, self._accounting)
+
+
+def release(
+    plan: PursuitPlan,
+    rows: Any,
+    rewards: npt.NDArray[np.float64],
+    present: npt.NDArray[np.bool_],
+    known: KnownSparse,
+) -> model.Released:
+    """Release an episode's numbers: private rows go in, noisy means come out."""
+    steps, n = plan.steps, plan.rows
+    noise = draw.seeded(plan.seed, plan.episode)
+    told, units = plan.told, plan.units
+    support = sums.with_ones(steps.one, sums.columns_of(rows, known.columns, units))
+    left = sums.residuals(support[:, 1:], rewards, present, known.theta, told.loss, told.reward_range)
+    shift = None if steps.shift is None else sums.combined(support, steps.shift)
+    columns = signs = np.zeros(0, np.int64)
+    if plan.picks is not None:
+        scores, _ = sums.candidate_sums(rows, left, present, steps.pick_clip, shift, units)
+        columns, signs = noise.picks(scores, plan.picks, excluded=known.columns, signed=plan.signed)
+    support = np.ascontiguousarray(np.hstack([support, sums.columns_of(rows, columns, units)]))
+    gradient, gradient_step = sums.whitened_sums(support, left, present, steps.value_clip, steps.whiten)
+    scale = RADIUS / steps.ball
+    moments = kernels.second_moments(support, radius=RADIUS, scale=scale, present=present)
+    size, size_step = kernels.clipped_size(left, steps.size_cap, present=present)
+    m = support.shape[1]
+    upper = np.triu_indices(m)
+    whole = sums.row_numbers(rows, present, steps.one, plan.octaves, units) if "rows" in steps.shares else ()
+    sigma_gradient, sigma_moments, sigma_size, *sigma_rows = (part.sigma for part in plan.parts)
+    on_diagonal = upper[0] == upper[1]
+    # The diagonal's noise must be at least sqrt(2) times that above it: the sensitivity B^4 counts on it.
+    sigmas = np.concatenate(
+        [
+            np.full(m, sigma_gradient),
+            np.where(on_diagonal, math.isqrt(2 * sigma_moments**2) + 1, sigma_moments),
+            [sigma_size],
+            sigma_rows,
+        ]
+    ).astype(np.int64)
+    values = np.concatenate([gradient, moments[upper], [size], whole]).astype(np.int64)
+    released = noise.vector(values, sigmas) / n
+    cut = m + len(upper[0])
+    symmetric = np.zeros((m, m))
+    symmetric[upper] = released[m:cut]
+    symmetric = (symmetric + np.triu(symmetric, 1).T) / scale**2
+    row_steps = np.array([plan.octaves, 1.0, 1.0]) / sums.LIMIT
+    return model.Released(
+        columns=columns,
+        units=np.ones(len(columns)) if units is None else units[columns],
+        signs=signs,
+        gradient=released[:m] * gradient_step,
+        gradient_noise=sigma_gradient * gradient_step / n,
+        moments=symmetric,
+        moment_noise=sigma_moments / scale**2 / n,
+        size=float(released[cut] * size_step),
+        size_noise=sigma_size * size_step / n,
+        rows=tuple(released[cut + 1 :] * row_steps) if whole else None,
+        rows_noise=tuple(np.array(sigma_rows) * row_steps / n) if whole else None,
+    )

@@ -1,0 +1,133 @@
+"""The constants of pursuit, for small budgets and for large ones. Public.
+
+They were found by a random search over simulated worlds (the published one, correlated contexts, many arms,
+many columns that matter, scales told wrongly) with seeds that no table reports; see ``docs/reproduction.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Tuning", "tuning"]
+
+#: Budgets below this mu pick columns with signs.
+SIGNED_BELOW: Final = 1.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Every constant of the rule. Shares are shares of mu^2; sizes are in units of r, x or r/x.
+
+    Attributes
+    ----------
+    signed : bool
+        Candidates are columns with a sign: the sign comes for the price of ln 2.
+    pick_share, late_pick_share, early : float, float, int
+        Share for picks in the first `early` episodes, and after.
+    moment_share, size_share, row_share : float
+        Shares of second moments, of the residuals' size, and in the first episode of the rows' sizes.
+    guess, doubt : float
+        Prior mean (times the picked sign) and deviation of a new coefficient.
+    first_picks, picks_for_budget : float
+        The first episode picks ``max(first_picks, picks_for_budget * mu^2) * sqrt(s / 10)`` columns.
+    pick_clip, value_clip : float
+        Bounds on a row's gradient: of candidates in units of their size times r, whitened in units of r.
+    rows_for_noise, rows_for_sampling : float
+        First episode: rows so that picks stand out of the privacy noise, and rows for each ln d.
+    growth, slow_growth, fast_growth : float
+        Of an episode whose picks stood out, of one whose did not, and after `patience` of those in a row.
+    """
+
+    signed: bool
+    pick_share: float
+    late_pick_share: float
+    early: int
+    moment_share: float
+    size_share: float
+    row_share: float
+    guess: float
+    doubt: float
+    first_picks: float
+    picks_for_budget: float
+    pick_clip: float
+    value_clip: float
+    rows_for_noise: float
+    rows_for_sampling: float
+    growth: float
+    slow_growth: float
+    fast_growth: float = 1.2
+    patience: int = 4
+    more_picks: float = 1.5
+    fewer_picks: float = 1.5
+    most_picks: float = 0.5  # of s
+    stand_out: float = 1.96  # standard deviations from which a pick counts as found
+    prune: float = 0.945  # standard deviations below which a column is dropped
+    gain: float = 0.65  # what clipping leaves of a gradient
+    sampling: float = 0.5  # variance of a clipped gradient, in clips squared
+    drift: float = 0.003  # added to P an episode: the model is never quite right
+    moment_prior: float = 0.05  # variance of a second moment about a typical column's, in x^4
+    typical_prior: float = 0.25  # variance of e and c before anything is known, in x^2 and x^4
+    typical_out: float = 1.63  # deviations that e and c are drawn to zero by
+    smallest_eigenvalue: float = 0.15  # in x^2
+    ball: float = 1.5  # squared radius of the rows' ball, in mean squared norms
+    size_cap: float = 2.2  # residuals are measured up to this many r
+    size_doubt: float = 0.2  # relative deviation of the next residual size from the one foreseen
+    largest_growth: float = 1.3  # of r in an episode, 3 if the measure was at its cap
+    intercept_prior: float = 0.58  # deviation of the mean reward, in r
+    context_prior: float = 0.15  # variance of x^2 as told, in x^4
+    octaves: float = 3.5  # the rows' sizes are measured up to this factor, in powers of two
+
+
+_SMALL: Final = Tuning(
+    signed=True,
+    pick_share=0.76,
+    late_pick_share=0.5,
+    early=8,
+    moment_share=0.044,
+    size_share=0.0245,
+    row_share=0.07,
+    guess=0.4,
+    doubt=0.4,
+    first_picks=1.0,
+    picks_for_budget=0.55,
+    pick_clip=0.35,
+    value_clip=0.55,
+    rows_for_noise=1.25,
+    rows_for_sampling=9.8,
+    growth=1.0,
+    slow_growth=1.03,
+)
+_LARGE: Final = Tuning(
+    signed=False,
+    pick_share=0.633,
+    late_pick_share=0.456,
+    early=3,
+    moment_share=0.083,
+    size_share=0.03,
+    row_share=0.03,
+    guess=0.0,
+    doubt=0.64,
+    first_picks=2.0,
+    picks_for_budget=1.09,
+    pick_clip=0.45,
+    value_clip=0.63,
+    rows_for_noise=1.25,
+    rows_for_sampling=9.1,
+    growth=0.91,
+    slow_growth=1.2,
+    more_picks=1.1,
+    prune=0.6,
+    sampling=0.62,
+    drift=0.006,
+    ball=1.1,
+    size_cap=2.5,
+    stand_out=2.0,
+    typical_out=1.85,
+    intercept_prior=1.0,
+)
+
+
+def tuning(mu: float) -> Tuning:
+    """Return the constants for a budget of `mu`, that of one Gaussian release."""
+    return _SMALL if mu < SIGNED_BELOW else _LARGE

@@ -1,0 +1,410 @@
+"""Pursuit: its private sums, its noise, what it learns, and that no input stops it."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from fliphat import FLIPHAT
+from fliphat.fit import model, pilot, sums
+from fliphat.fit.pursuit import RADIUS, Pursuit, PursuitPlan
+from fliphat.fit.settings import Settings
+from fliphat.kernels import second_moments
+from fliphat.privacy.priced import Part, PickNoise, VectorNoise
+
+EXTREMES = (0.0, 1e-38, -1.0, 1.0, 3e38, -3e38)
+
+
+def settings(**given: Any) -> Settings:
+    return Settings.checked(
+        **{"dim": 40, "sparsity": 4, "epsilon": 1.0, "delta": 0.01, "fit": "pursuit", **given}
+    )
+
+
+def some_rows(rng: np.random.Generator, n: int = 12, d: int = 6) -> np.ndarray:
+    rows = (rng.standard_normal((n, d)) * 10.0 ** rng.integers(-3, 4)).astype(np.float32)
+    for _ in range(3):
+        rows[rng.integers(n), rng.integers(d)] = rng.choice(EXTREMES)
+    return rows
+
+
+def replaced(rng: np.random.Generator, rows: np.ndarray, other: np.ndarray) -> np.ndarray:
+    changed = rows.copy()
+    changed[rng.integers(len(rows))] = other[0]
+    return changed
+
+
+class TestSums:
+    """Replacing one row moves each sum by no more than it says, dense or sparse."""
+
+    @pytest.mark.parametrize("seed", range(30))
+    def test_replacing_a_row(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        rows, i = some_rows(rng), int(rng.integers(12))
+        rewards, present = rng.standard_normal(12) * 100, rng.random(12) < 0.9
+        theta = np.array([0.3, 1.0, -2.0])
+        columns, whiten = np.array([1, 4]), rng.standard_normal((3, 3))
+        units = 10.0 ** rng.integers(-2, 3, 6)
+
+        def all_sums(rows: np.ndarray, rewards: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
+            support = sums.with_ones(1.0, sums.columns_of(rows, columns, units))
+            left = sums.residuals(support[:, 1:], rewards, present, theta, "squared")
+            shift = sums.combined(support, np.array([0.1, 0.5, -0.2]))
+            return [
+                sums.candidate_sums(rows, left, present, 0.7, None)[0],
+                sums.candidate_sums(rows, left, present, 0.7, shift, units)[0],
+                sums.whitened_sums(support, left, present, 0.7, whiten)[0],
+                np.array(sums.row_numbers(rows, present, 1.0, 3.5, units)),
+                sums.even_intervals(rewards, present, np.linspace(-100, 100, 9)),
+                sums.windows(rewards, present, 10.0, 8),
+            ]
+
+        other_rows, other_rewards, other_present = rows.copy(), rewards.copy(), present.copy()
+        other_rows[i] = some_rows(rng)[0]
+        other_rewards[i], other_present[i] = rng.choice([1e300, -1e300, 0.0, 5.0]), rng.random() < 0.7
+        before = all_sums(rows, rewards, present)
+        after = all_sums(other_rows, other_rewards, other_present)
+        bounds = [2**16, 2**16, 2**16, np.array([2**16, 2**16, 2**15]), 2, 1]
+        for one, two, bound in zip(before, after, bounds, strict=True):
+            assert (np.abs(one - two) <= bound).all()
+
+    def test_the_bounds_are_reached(self) -> None:
+        rows, present = np.ones((1, 2), np.float32), np.ones(1, bool)
+        big = [sums.candidate_sums(rows, np.array([sign * 1e9]), present, 1.0, None)[0] for sign in (1, -1)]
+        assert (big[0] - big[1] == 2**16).all()
+        far = [sums.row_numbers(rows * size, present, 1.0, 3.5)[0] for size in (1e6, 1e-6)]
+        assert far[0] - far[1] == 2**16
+        even = [sums.row_numbers(rows * sign, present, 1.0, 3.5) for sign in (1, -1)]
+        assert even[0][1] - even[1][1] == 2**16
+        assert even[0][2] == 2**15
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_sparse_rows_give_the_same_bits(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        rows = some_rows(rng)
+        rows[rng.random(rows.shape) < 0.5] = 0
+        left, present = rng.standard_normal(12), rng.random(12) < 0.9
+        shift, units = rng.standard_normal(12), 10.0 ** rng.integers(-2, 3, 6)
+        sparse = csr_array(rows)
+        for given in ((None, None), (shift, None), (None, units), (shift, units)):
+            dense_sums = sums.candidate_sums(rows, left, present, 0.5, *given)[0]
+            assert (dense_sums == sums.candidate_sums(sparse, left, present, 0.5, *given)[0]).all()
+        assert sums.row_numbers(rows, present, 1.0, 3.5) == sums.row_numbers(sparse, present, 1.0, 3.5)
+        columns = np.array([3, 0])
+        assert (sums.columns_of(rows, columns) == sums.columns_of(sparse, columns)).all()
+
+    def test_blocks_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        rng = np.random.default_rng(1)
+        rows, left, present = some_rows(rng), rng.standard_normal(12), np.ones(12, bool)
+        whole = sums.candidate_sums(rows, left, present, 0.5, left)[0]
+        monkeypatch.setattr(sums, "_BLOCK", 18)
+        assert (sums.candidate_sums(rows, left, present, 0.5, left)[0] == whole).all()
+
+
+class TestSecondMoments:
+    """The Frobenius bound that the vector's price counts on, and what happens without it."""
+
+    @staticmethod
+    def moved(first: np.ndarray, second: np.ndarray) -> float:
+        """How far replacing a row moves the moments, in units of off-diagonal noise of size 1."""
+        apart = (first - second).astype(float)
+        above = np.triu(apart, 1)
+        return float((above**2).sum() + (np.diag(apart) ** 2).sum() / 2)
+
+    def test_the_bound_is_tight(self) -> None:
+        # Two unit vectors at right angles, turned so that all is off the diagonal.
+        u, v = np.array([[1.0, 1.0]]) / math.sqrt(2), np.array([[1.0, -1.0]]) / math.sqrt(2)
+        first, second = (second_moments(row, radius=RADIUS, scale=1e6) for row in (u, v))
+        assert 0.99 * RADIUS**4 < self.moved(first, second) <= RADIUS**4
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_never_beyond(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        rows = rng.standard_normal((2, 4)) * 10.0 ** rng.integers(-3, 30)
+        first, second = (second_moments(row[None], radius=RADIUS, scale=100.0) for row in rows)
+        assert self.moved(first, second) <= RADIUS**4
+
+    def test_control_without_the_norm_check(self) -> None:
+        # Rows that are not cut to the ball are beyond the bound: this test can fail.
+        rows = np.array([[3.0, 0.0], [0.0, 3.0]]) * RADIUS
+        first, second = (np.outer(row, row) for row in rows)
+        assert self.moved(first, second) > RADIUS**4
+
+    def test_the_plan_charges_all_of_it(self) -> None:
+        fit = Pursuit(settings())
+        plan = fit.plan(0, fit.begin())
+        assert isinstance(plan, PursuitPlan)
+        gradient, moments, size, *rows = plan.parts
+        assert gradient.sensitivity_squared == len(plan.steps.whiten) * 2**32
+        assert moments.sensitivity_squared == RADIUS**4
+        assert size.sensitivity_squared == 2**30
+        assert [part.sensitivity_squared for part in rows] == [2**32, 2**32, 2**30]
+
+
+class TestPrice:
+    def known_after(self, fit: Pursuit, episodes: int) -> list[PursuitPlan]:
+        rng, known, plans = np.random.default_rng(2), fit.begin(), []
+        for episode in range(episodes):
+            plan = fit.plan(episode, known)
+            X = rng.standard_normal((plan.rows, fit.settings.dim)).astype(np.float32)
+            y = X[:, 0] + 0.1 * rng.standard_normal(plan.rows)
+            known = fit.run(plan, X, y, np.ones(plan.rows, bool), known)
+            if isinstance(plan, PursuitPlan):
+                plans.append(plan)
+        return plans
+
+    @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
+    def test_every_episode_is_within_the_claim(self, epsilon: float) -> None:
+        fit = Pursuit(settings(epsilon=epsilon, seed=1))
+        for plan in self.known_after(fit, 6):
+            assert 0.0098 < plan.release.price <= 0.01
+            assert plan.picks is not None
+            assert plan.picks.count == plan.steps.picks
+
+    def test_a_pick_that_is_not_charged_is_refused(self) -> None:
+        fit = Pursuit(settings())
+        release = fit.plan(0, fit.begin()).release
+        pick = release.noise[0]
+        assert isinstance(pick, PickNoise)
+        with pytest.raises(ValueError, match="only delta"):
+            type(release)(
+                noise=(PickNoise(pick.sensitivity, pick.scale, pick.count + 1), *release.noise[1:]),
+                epsilon=release.epsilon,
+                delta=release.delta,
+            )
+
+    def test_control_half_the_moments_sensitivity(self) -> None:
+        # Charging B^2 where sqrt(2) B^2 is due would leave noise that the true price refuses.
+        fit = Pursuit(settings())
+        release = fit.plan(0, fit.begin()).release
+        vector = release.noise[1]
+        assert isinstance(vector, VectorNoise)
+        short = [Part(p.sensitivity_squared, p.sigma) for p in vector.parts]
+        short[1] = Part(short[1].sensitivity_squared, int(short[1].sigma / math.sqrt(2)))
+        with pytest.raises(ValueError, match="only delta"):
+            type(release)(
+                noise=(release.noise[0], VectorNoise(*short)), epsilon=release.epsilon, delta=release.delta
+            )
+
+    def test_rounds_of_a_user_are_priced_by_zcdp(self) -> None:
+        fit = Pursuit(settings(rounds_per_user=3))
+        release = fit.plan(0, fit.begin()).release
+        assert (release.accounting, release.users) == ("zcdp", 3)
+        assert fit.guarantee().proven
+
+
+def regret(policy: FLIPHAT, seed: int, rounds: int, **world: float) -> float:
+    """Regret in a world of 40 columns of which two matter; `equal` correlates all, `mean` shifts all."""
+    rng = np.random.default_rng(seed)
+    beta = np.zeros(40)
+    beta[:2] = 0.8, -0.6
+    lost = 0.0
+    while rounds:
+        n = min(policy.remaining, rounds)
+        rounds -= n
+        common = math.sqrt(world.get("equal", 0.0)) * rng.standard_normal((n, 3, 1))
+        own = math.sqrt(1 - world.get("equal", 0.0)) * rng.standard_normal((n, 3, 40))
+        x = (own + common + world.get("mean", 0.0)).astype(np.float32)
+        decisions = policy.select_batch(x)
+        scores = x @ beta
+        chosen = scores[np.arange(n), decisions.arms]
+        policy.update_batch(decisions, chosen + world.get("offset", 0.0) + 0.1 * rng.standard_normal(n))
+        lost += float((scores.max(1) - chosen).sum())
+    return lost
+
+
+class TestLearning:
+    RANDOM = 0.85  # regret of a round played at random
+
+    @pytest.mark.parametrize(
+        ("told", "world"),
+        [
+            ({}, {}),
+            ({}, {"equal": 0.8}),
+            ({}, {"mean": 1.0}),
+            ({"context_scale": 0.1}, {}),
+            ({"context_scale": 10.0}, {}),
+            ({"reward_scale": 0.1}, {}),
+            ({"reward_scale": 10.0}, {}),
+            ({"reward_scale": "estimate"}, {"offset": 1000.0}),
+            ({"epsilon": 8.0}, {"equal": 0.5}),
+        ],
+    )
+    def test_late_rounds_cost_little(self, told: dict[str, Any], world: dict[str, float]) -> None:
+        policy = FLIPHAT(
+            **{"dim": 40, "sparsity": 4, "epsilon": 2.0, "delta": 0.01, "fit": "pursuit", "seed": 5, **told}
+        )
+        regret(policy, 1, 4000, **world)
+        assert regret(policy, 2, 1000, **world) < 0.1 * self.RANDOM * 1000
+
+    def test_exact_noise_learns_too(self) -> None:
+        policy = FLIPHAT(dim=40, sparsity=4, epsilon=4.0, delta=0.01, fit="pursuit")
+        regret(policy, 1, 3000)
+        assert policy.guarantee.proven
+        assert regret(policy, 2, 500) < 0.1 * self.RANDOM * 500
+
+    def test_the_pilot_finds_rewards_wherever_they_are(self) -> None:
+        for centre in (0.0, -1e6, 40.0):
+            fit = Pursuit(settings(epsilon=4.0, reward_scale="estimate", seed=3))
+            plan = fit.plan(0, fit.begin())
+            assert isinstance(plan, pilot.PilotPlan)
+            rewards = centre + 2 * np.random.default_rng(1).standard_normal(plan.rows)
+            known = fit.run(plan, np.zeros((plan.rows, 40)), rewards, np.ones(plan.rows, bool), fit.begin())
+            assert abs(known.intercept - centre) < 4.0
+            assert 0.5 < known.residual_size < 8.0
+            assert (known.episodes, known.fits) == (1, 0)
+
+    def test_columns_in_other_units(self) -> None:
+        units = 10.0 ** np.random.default_rng(0).integers(-3, 4, 40)
+        outcomes = []
+        for scales in (None, units):
+            fit = Pursuit(settings(column_scales=scales, seed=1, dtype="float64"))
+            rng, known = np.random.default_rng(4), fit.begin()
+            for episode in range(3):
+                plan = fit.plan(episode, known)
+                X = rng.standard_normal((plan.rows, 40))
+                rows = X if scales is None else X * units
+                known = fit.run(plan, rows, X[:, 3], np.ones(plan.rows, bool), known)
+            outcomes.append(known.estimate.to_dense() * (1 if scales is None else units))
+        assert np.allclose(*outcomes, atol=1e-3)
+
+    def test_logistic_clicks(self) -> None:
+        policy = FLIPHAT(dim=20, sparsity=2, epsilon=4.0, delta=0.01, fit="pursuit", loss="logistic", seed=1)
+        rng = np.random.default_rng(1)
+        won = []
+        for _ in range(40):
+            n = min(policy.remaining, 200)
+            x = rng.standard_normal((n, 2, 20)).astype(np.float32)
+            decisions = policy.select_batch(x)
+            chance = 1 / (1 + np.exp(-2.0 * x[np.arange(n), decisions.arms, 0]))
+            policy.update_batch(decisions, (rng.random(n) < chance).astype(float))
+            won.append(chance.mean())
+        assert np.mean(won[-10:]) > 0.65
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        "kind",
+        ["duplicates", "constant", "zeros", "equal rewards", "huge", "tiny", "no rewards", "one column"],
+    )
+    @pytest.mark.parametrize("epsilon", [0.5, 8.0])
+    def test_the_fit_ends_and_stays_finite(self, kind: str, epsilon: float) -> None:
+        d = 1 if kind == "one column" else 12
+        fit = Pursuit(settings(dim=d, sparsity=min(4, d), epsilon=epsilon, seed=2, first_episode=20))
+        rng, known = np.random.default_rng(3), fit.begin()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for episode in range(12):
+                plan = fit.plan(episode, known)
+                X = rng.standard_normal((plan.rows, d)).astype(np.float32)
+                y, present = X[:, 0].astype(np.float64), np.ones(plan.rows, bool)
+                if kind == "duplicates":
+                    X[:] = X[:, :1]
+                elif kind == "constant":
+                    X[:] = 1.0
+                elif kind == "zeros":
+                    X[:] = 0
+                elif kind == "equal rewards":
+                    y[:] = 7.0
+                elif kind == "huge":
+                    X *= 1e37
+                    y *= 1e300
+                elif kind == "tiny":
+                    X *= 1e-37
+                    y *= 1e-300
+                elif kind == "no rewards":
+                    present[:] = False
+                known = fit.run(plan, X, y, present, known)
+                for array in (known.theta, known.covariance, known.moments, known.precision):
+                    assert np.isfinite(array).all()
+                assert 0 < known.residual_size < np.inf
+                assert 0 < known.context_size < np.inf
+                assert len(known.columns) <= fit.settings.sparsity
+
+    def test_every_column_public(self) -> None:
+        fit = Pursuit(settings(dim=3, sparsity=3, epsilon=8.0, seed=2))
+        rng, known = np.random.default_rng(3), fit.begin()
+        for episode in range(8):
+            plan = fit.plan(episode, known)
+            X = rng.standard_normal((plan.rows, 3)).astype(np.float32)
+            known = fit.run(plan, X, X @ np.ones(3), np.ones(plan.rows, bool), known)
+        assert len(known.columns) == 3
+        assert np.allclose(known.theta[1:], 1, atol=0.3)
+
+    def test_another_episodes_plan_is_refused(self) -> None:
+        fit = Pursuit(settings())
+        plan = fit.plan(0, fit.begin())
+        rows = np.zeros((plan.rows, 40), np.float32)
+        known = fit.run(plan, rows, np.zeros(plan.rows), np.ones(plan.rows, bool), fit.begin())
+        with pytest.raises(ValueError, match="plan must be that of episode 1"):
+            fit.run(plan, rows, np.zeros(plan.rows), np.ones(plan.rows, bool), known)
+
+
+class TestKnown:
+    def test_a_record_keeps_every_bit(self) -> None:
+        fit = Pursuit(settings(seed=1))
+        plan = fit.plan(0, fit.begin())
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((plan.rows, 40)).astype(np.float32)
+        known = fit.run(plan, X, X[:, 0], np.ones(plan.rows, bool), fit.begin())
+        again = fit.recall(json.loads(json.dumps(known.to_record())))
+        assert again.to_record() == known.to_record()
+        assert fit.plan(1, again).release == fit.plan(1, known).release
+
+    def test_nothing_private_is_needed_to_plan(self) -> None:
+        fit = Pursuit(settings())
+        known = fit.begin()
+        assert model.open_episode(known, fit.told).rows == fit.least_rows(0) == fit.plan(0, known).rows
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"episodes": "doubling"},
+            {"delta": 0.0},
+            {"mechanism": "laplace"},
+            {"warm_start": False},
+            {"growth": 1.5},
+            {"gradient_clip": 1.0},
+            {"iterations": 2},
+        ],
+    )
+    def test_arguments_of_hard_thresholding_ask_for_it(self, given: dict[str, Any]) -> None:
+        assert settings(fit=None, **given).fit == "iht"
+        with pytest.raises(ValueError, match="fit must be 'iht'"):
+            settings(fit="pursuit", **given)
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"reward_range": (1, 0)}, "low < high"),
+            ({"reward_range": 3}, "two numbers"),
+            ({"column_scales": [1.0]}, "shape"),
+            ({"column_scales": [0.0] * 40}, "1e-30"),
+            ({"reward_scale": "guess"}, "estimate"),
+            ({"fit": "iht", "intercept": False}, "only for fit='pursuit'"),
+            ({"intercept": 1.5}, "True or False"),
+            ({"fit": "other"}, "fit"),
+        ],
+    )
+    def test_messages(self, given: dict[str, Any], message: str) -> None:
+        with pytest.raises((TypeError, ValueError), match=message):
+            settings(**given)
+
+    def test_a_range_keeps_rare_rewards(self) -> None:
+        # With clicks of 2 %, residuals are cut at most of the range; with even odds at their usual clip.
+        fits = {centre: Pursuit(settings(reward_range=(0, 1))) for centre in (0.02, 0.5)}
+        clips = {}
+        for centre, fit in fits.items():
+            size = 1.2533 * 2 * centre * (1 - centre)
+            known = model.centred(fit.begin(), fit.told, centre, size)
+            clips[centre] = model.open_episode(known, fit.told).value_clip
+        assert clips[0.02] > 0.9
+        assert clips[0.5] < 0.4
