@@ -42,6 +42,10 @@ class Experiment:
         What the figure has, from left to right.
     published : callable
         See `Published`.
+    beside : str
+        What tables call the values of `published`.
+    first_seed : int
+        Repeats have this seed and those after it.
     delta : str
         The delta of the private policies, as the figure states it.
     """
@@ -54,6 +58,8 @@ class Experiment:
     headline: Callable[[Experiment, Sequence[Summary]], str]
     panels: tuple[Panel, ...]
     published: Published = nothing_published
+    beside: str = "published"
+    first_seed: int = 0
     delta: str = "0.01"
 
     def sentence(self, summaries: Sequence[Summary]) -> str:
@@ -69,6 +75,10 @@ class Experiment:
         '12 times the arms cost 12.0 times the regret'
         """
         return self.headline(self, summaries)
+
+    def seeds(self, repeats: int) -> range:
+        """Return the seeds of so many repeats."""
+        return range(self.first_seed, self.first_seed + repeats)
 
     def published_beside(self, summary: Summary) -> float | None:
         """Return the published value that a summary stands beside, if there is one."""

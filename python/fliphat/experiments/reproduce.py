@@ -103,7 +103,7 @@ def _run(
     path = out / f"{one.name}.jsonl"
     try:
         with ResultFile(path, resume=resume) as results:
-            runs = sweep(one.cells, range(repeats), executor=executor, results=results, task=task)
+            runs = sweep(one.cells, one.seeds(repeats), executor=executor, results=results, task=task)
     except KeyboardInterrupt:
         print(f"\nfinished runs are kept in {path}: --resume goes on from there", file=sys.stderr)
         raise

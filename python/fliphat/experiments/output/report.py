@@ -88,9 +88,10 @@ def _cell(text: str) -> str:
 def _settings(section: Section) -> str:
     cells = section.experiment.cells
     repeats = min(summary.repeats for summary in at_the_end(section.summaries))
+    seeds = section.experiment.seeds(repeats)
     pairs: list[tuple[str, Any]] = [
         ("experiment", section.experiment.name),
-        ("repeats", f"{repeats}, with seeds 0 to {repeats - 1}"),
+        ("repeats", f"{repeats}, with seeds {seeds[0]} to {seeds[-1]}"),
         ("rounds", " ".join(sorted({f"{cell.rounds:,}" for cell in cells}))),
     ]
     pairs += [("environment", text) for text in dict.fromkeys(str(cell.world) for cell in cells)]

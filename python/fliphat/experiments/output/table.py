@@ -59,7 +59,7 @@ def table_rows(experiment: Experiment, summaries: Sequence[Summary]) -> list[lis
     names = _label_names(experiment)
     ends = at_the_end(summaries)
     compared = any(experiment.published_beside(summary) is not None for summary in ends)
-    rows = [[*names, "regret", "95 %", *(["published", "of published"] if compared else [])]]
+    rows = [[*names, "regret", "95 %", *([experiment.beside, f"of {experiment.beside}"] if compared else [])]]
     for summary in ends:
         published = experiment.published_beside(summary)
         half = summary.high - summary.mean

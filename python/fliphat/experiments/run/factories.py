@@ -11,21 +11,34 @@ from fliphat import FLIPHAT
 from fliphat.environments import (
     ClassificationBandit,
     Environment,
+    OneHot,
     SparseClicks,
     SparseLinear,
     from_classification,
     hard_instance,
     margin_family,
+    sparse_truth,
 )
 from fliphat.experiments.run.recipe import stable_name
 from fliphat.policies import GreedyIHT, LassoBandit, LinUCB, UniformRandom
 from fliphat.privacy.guarantee import PrivacyWarning
 
-__all__ = ["greedy_iht", "lasso", "linucb", "paper", "private", "random"]
+__all__ = [
+    "drawn_truth",
+    "greedy_iht",
+    "lasso",
+    "linucb",
+    "mixed_units",
+    "paper",
+    "private",
+    "private_with_units",
+    "random",
+]
 
 # Environments are made directly, and may not import experiments: their names are given here.
 for _make in (
     ClassificationBandit,
+    OneHot,
     SparseClicks,
     SparseLinear,
     from_classification,
@@ -39,6 +52,28 @@ for _make in (
 def private(*, environment: Environment, seed: int, **options: Any) -> FLIPHAT:
     """Return FLIPHAT with proven noise."""
     return FLIPHAT(environment.dim, seed=seed, **options)
+
+
+@stable_name("private_with_units")
+def private_with_units(*, environment: SparseLinear, seed: int, **options: Any) -> FLIPHAT:
+    """Return FLIPHAT with proven noise that is told the units of the environment's columns."""
+    return FLIPHAT(environment.dim, seed=seed, column_scales=environment.column_scales, **options)
+
+
+@stable_name("mixed_units")
+def mixed_units(*, dim: int, seed: int, ratio: float = 1000.0, **options: Any) -> SparseLinear:
+    """Return an environment whose columns have units that differ by up to `ratio`."""
+    units = np.exp(np.random.default_rng([seed, dim]).uniform(-0.5, 0.5, dim) * np.log(ratio))
+    return SparseLinear(dim, column_scales=units, seed=seed, **options)
+
+
+@stable_name("drawn_truth")
+def drawn_truth(
+    *, dim: int, seed: int, sparsity: int, low: float, high: float, **options: Any
+) -> SparseLinear:
+    """Return an environment whose coefficients have sizes between `low` and `high`."""
+    truth = sparse_truth(dim, sparsity, low=low, high=high, seed=seed)
+    return SparseLinear(dim, coefficients=truth, seed=seed, **options)
 
 
 @stable_name("paper")

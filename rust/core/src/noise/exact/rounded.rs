@@ -74,10 +74,7 @@ impl RoundedGaussian {
             return None;
         }
         let k = match product >> 32 {
-            0..64 => 0,
-            64..128 => 1,
-            128..144 => 2,
-            144 => 3,
+            slot @ ..=144 => near(slot),
             _ => far(noise)?,
         };
         if self.keeps_head(k, head, coin, noise) { self.finish(word, k, head, noise) } else { None }
@@ -144,7 +141,7 @@ pub(crate) fn fill_each(
     noise: &mut impl NoiseSource,
 ) {
     let mut words = [0u64; 3 * BLOCK];
-    let mut looks = [Look::default(); BLOCK];
+    let (mut margins, mut candidates) = ([0.0; BLOCK], [0u8; BLOCK]);
     let level = Level::best();
     let mut done = 0;
     while done < out.len() {
@@ -154,14 +151,22 @@ pub(crate) fn fill_each(
         noise.fill(words);
         let (proposals, others) = words.split_at(count);
         let (heads, coins) = others.split_at(count);
-        level.run(QuickBlock { proposals, heads, coins, looks: &mut looks[..count] });
-        for index in 0..count {
+        level.run(QuickBlock { proposals, heads, coins, margins: &mut margins[..count] });
+        // Proposals that are certainly rejected are left out without a branch, which could not be predicted.
+        let lowest = if sampler(done).decider.is_fast() { -BAND } else { f64::NEG_INFINITY };
+        let mut kept = 0;
+        for (index, &margin) in margins[..count].iter().enumerate() {
+            candidates[kept] = index as u8;
+            kept += usize::from(margin >= lowest);
+        }
+        for &index in &candidates[..kept] {
             if done == out.len() {
                 break;
             }
-            let (sampler, look, word, head) = (sampler(done), looks[index], proposals[index], heads[index]);
-            let value = if look.certain && sampler.decider.is_fast() {
-                if look.keeps { sampler.finish(word, look.k, head, noise) } else { None }
+            let index = usize::from(index);
+            let (sampler, word, head) = (sampler(done), proposals[index], heads[index]);
+            let value = if margins[index] > BAND && sampler.decider.is_fast() {
+                sampler.finish(word, near(slot(word)), head, noise)
             } else {
                 sampler.settle(word, head, coins[index], noise)
             };
@@ -173,23 +178,29 @@ pub(crate) fn fill_each(
     }
 }
 
-/// What three words say at once.
-#[derive(Clone, Copy, Default)]
-struct Look {
-    k: u64,
-    certain: bool,
-    keeps: bool,
-}
-
 /// Half-width of the band around the first coin's number in which integers decide, for k <= 3.
 ///
 /// x_0 and the coin are cut to 52 bits: 2u each. So y is within 2u (k + 2), the exponent within 8u (k + 2)^2 <= 200u, its
 /// exponential within 16u more, and the difference within 4u: below 2^-45 = 256u.
 const BAND: f64 = 1.0 / (1u64 << 45) as f64;
 
-/// Branch-free, so that the compiler can do several proposals at once.
+/// The slot of a proposal: 64 for k = 0, 64 for 1, 16 for 2, one for 3, and one for all that follow.
 #[inline(always)]
-fn quick(word: u64, head: u64, coin: u64) -> Look {
+fn slot(word: u64) -> u64 {
+    ((word & 0xffff_ffff) * WEIGHTS) >> 32
+}
+
+/// k of a slot up to 144.
+#[inline(always)]
+fn near(slot: u64) -> u64 {
+    u64::from(slot >= 64) + u64::from(slot >= 128) + u64::from(slot >= 144)
+}
+
+/// By how much the first coin falls heads: above [`BAND`] certainly, below -[`BAND`] certainly not, else unknown.
+///
+/// Branch-free and one float, so that the compiler can do several proposals at once.
+#[inline(always)]
+fn quick(word: u64, head: u64, coin: u64) -> f64 {
     /// Adding 1.5 * 2^52 to a small float rounds it to an integer, which its low bits then hold.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     const LN_2_LEAD: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
@@ -198,8 +209,6 @@ fn quick(word: u64, head: u64, coin: u64) -> Look {
     const ONE: u64 = 0x3ff0_0000_0000_0000;
     let product = (word & 0xffff_ffff) * WEIGHTS;
     let slot = product >> 32;
-    let (one, two, three) = (u64::from(slot >= 64), u64::from(slot >= 128), u64::from(slot >= 144));
-    let k = one + two + three;
     let fraction = |bits: u64| f64::from_bits(ONE | (bits >> 12)) - 1.0;
     let whole = if slot >= 64 { 1.0 } else { 0.0 }
         + if slot >= 128 { 1.0 } else { 0.0 }
@@ -217,12 +226,8 @@ fn quick(word: u64, head: u64, coin: u64) -> Look {
     }
     let power = f64::from_bits(ONE.wrapping_sub(rounded.to_bits().wrapping_sub(ROUND.to_bits()) << 52));
     let distance = series * power - fraction(coin);
-    let refused = (product as u32) < REFUSED;
-    Look {
-        k,
-        certain: refused | ((distance.abs() > BAND) & (slot <= 144)),
-        keeps: (distance > 0.0) & !refused,
-    }
+    let known = if slot > 144 { 0.0 } else { distance };
+    if (product & 0xffff_ffff) < u64::from(REFUSED) { -1.0 } else { known }
 }
 
 /// The quick look at a block, compiled for the widest registers there are.
@@ -230,7 +235,7 @@ struct QuickBlock<'a> {
     proposals: &'a [u64],
     heads: &'a [u64],
     coins: &'a [u64],
-    looks: &'a mut [Look],
+    margins: &'a mut [f64],
 }
 
 impl Vectorised for QuickBlock<'_> {
@@ -239,8 +244,8 @@ impl Vectorised for QuickBlock<'_> {
     #[inline(always)]
     fn run(self) {
         let words = self.proposals.iter().zip(self.heads).zip(self.coins);
-        for (look, ((&word, &head), &coin)) in self.looks.iter_mut().zip(words) {
-            *look = quick(word, head, coin);
+        for (margin, ((&word, &head), &coin)) in self.margins.iter_mut().zip(words) {
+            *margin = quick(word, head, coin);
         }
     }
 }
@@ -397,13 +402,13 @@ mod tests {
         let mut uncertain = 0;
         for _ in 0..200_000 {
             let (word, head, coin) = (noise.next_u64(), noise.next_u64(), noise.next_u64());
-            let look = quick(word, head, coin);
-            if !look.certain {
+            let margin = quick(word, head, coin);
+            if margin.abs() <= BAND {
                 uncertain += 1;
                 continue;
             }
             let slow = exact.settle(word, head, coin, &mut ScriptedNoise::new(vec![]));
-            assert_eq!(slow.is_some(), look.keeps);
+            assert_eq!(slow.is_some(), margin > 0.0);
         }
         // One in 146 is in the far tail.
         assert!((1000..1800).contains(&uncertain), "{uncertain}");
