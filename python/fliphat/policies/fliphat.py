@@ -17,6 +17,7 @@ import contextlib
 import dataclasses
 import os
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -25,10 +26,12 @@ import numpy.typing as npt
 
 from fliphat import _check
 from fliphat.fit import make_fit
+from fliphat.fit.base import Known
 from fliphat.fit.settings import PerEpisode, Settings
 from fliphat.policies.engine import process, snapshot, state
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
+from fliphat.policies.health import Health, HealthWarning, examine
 from fliphat.policies.store.base import Store
 from fliphat.policies.store.directory import DURABILITIES, open_store, recorded_accounting
 from fliphat.policies.types import CopyError, Decision, Decisions, EpisodeFacts, SparseEstimate
@@ -58,6 +61,7 @@ class _Public:
     episode: int
     remaining: int
     rounds: int
+    known: Known
 
 
 class FLIPHAT:
@@ -241,6 +245,8 @@ class FLIPHAT:
         self._lock = threading.RLock()
         self._close_asked = False
         self._guarantee = engine.fit.guarantee(stacklevel=stacklevel)
+        self._warned = False
+        engine.after_release = self._warn_once
 
     # Playing
 
@@ -376,6 +382,12 @@ class FLIPHAT:
     def history(self) -> tuple[EpisodeFacts, ...]:
         """Public facts of every episode whose estimate was released."""
         return self._look().history
+
+    @property
+    def health(self) -> Health:
+        """Whether what was released looks as if the policy learns, in words. From public numbers alone."""
+        public = self._look()
+        return examine(self._settings, public.history, public.known)
 
     @property
     def episode(self) -> int:
@@ -559,7 +571,22 @@ class FLIPHAT:
             episode.index,
             engine.remaining,
             episode.first_round - 1 + episode.filled,
+            engine.known,
         )
+
+    def _warn_once(self) -> None:
+        """Warn when a release makes the policy look unhealthy, before another round is played."""
+        engine = self._engine
+        if self._warned or engine is None:
+            return
+        health = examine(self._settings, engine.history, engine.known)
+        if not health.ok:
+            self._warned = True
+            warnings.warn(
+                f"this policy may not learn (policy.health): {'; '.join(health.findings)}",
+                HealthWarning,
+                stacklevel=5,
+            )
 
     def _let_go(self, reason: str) -> None:
         """Keep what is public, drop everything else."""

@@ -8,7 +8,7 @@ the next episode, after that call's own arguments have been checked, and never w
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ class Engine:
         self.memory_limit = memory_limit
         self.settings = fit.settings
         self.store: Store | None = None
+        self.after_release: Callable[[], None] | None = None
         self.secret = os.urandom(inputs.SECRET_BYTES)
         self.history: list[EpisodeFacts] = []
         self.users: dict[bytes, int] = {}
@@ -301,6 +302,8 @@ class Engine:
             if self.episode.released is None:
                 self._release()
             self._turn()
+            if self.after_release is not None:
+                self.after_release()
         return self.episode
 
     def _require_memory_up_to_date(self) -> None:
