@@ -54,8 +54,8 @@ proportions; a small clip and a large share for picks buy just that, and the val
 regression is judged by its values. Each column was measured in the other's place (figures in
 ``docs/reproduction.md``):
 
-- the regression with the bandit's clip, share, M and eta has 3 to about 30 times the squared error, and 1.6 to
-  20 times where neighbouring features are correlated by 0.7, because steps of 1 do not converge there;
+- the regression with the bandit's clip, share, M and eta has 3 to about 30 times the squared error, and 1.6
+  to 20 times where neighbouring features are correlated by 0.7, because steps of 1 do not converge there;
 - the bandit with the regression's has up to a fifth more regret in the published setting, and up to 28 times
   as much where all contexts are correlated by 0.3;
 - the regression's M and eta alone, with the bandit's clip and share, are as good as the bandit's in its fits
