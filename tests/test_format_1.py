@@ -34,7 +34,7 @@ def test_what_the_first_version_wrote_opens_and_goes_on(copy, name):
         for number, (identity, arm, valid, episode) in enumerate(expected["decisions"]):
             user = f"user {number % 6}" if make.USERS[name] else None
             again = policy.select(make.contexts(name, number), user=user, key=f"key {number}")
-            assert again == (identity, arm, valid, episode)  # keys of the first version are still known
+            assert again[:4] == (identity, arm, valid, episode)  # keys of the first version are still known
         assert make.go_on(policy, name) == expected["later_decisions"]
         assert plain(make.state(policy)) == expected["later_state"]
         assert len(policy.history) > len(expected["state"]["history"])

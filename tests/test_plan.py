@@ -8,7 +8,7 @@ import pytest
 
 import fliphat
 from fliphat import FLIPHAT, cli
-from fliphat.environments import SparseLinear
+from fliphat.environments import Equicorrelated, SparseLinear
 from fliphat.simulation import play
 
 NUMBERS = {"dim": 400, "sparsity": 10, "epsilon": 1.0, "delta": 0.01}
@@ -32,7 +32,7 @@ def simulated_start(rounds, epsilon, dim, coefficient, loss="squared"):
             noise_scale=math.sqrt(max(scale**2 - TRULY * coefficient**2, 0.0)),
             seed=seed,
         )
-        policy = FLIPHAT(dim, 10, epsilon, 0.01, reward_scale=scale, loss=loss, seed=seed)
+        policy = FLIPHAT(dim, 10, epsilon, 0.01, reward_scale=scale, loss=loss, fit="iht", seed=seed)
         total += play(policy, environment, rounds, to_the_end=True).regret
     level = total[: policy.history[0].rounds].mean()
     before = None
@@ -54,7 +54,7 @@ def simulated_start(rounds, epsilon, dim, coefficient, loss="squared"):
 def test_the_predicted_round_is_within_a_factor_2_of_the_simulated(epsilon, dim, coefficient):
     found = fliphat.plan(
         dim=dim, sparsity=10, epsilon=epsilon, delta=0.01, reward_scale=REWARD_SCALE,
-        coefficient=coefficient,
+        coefficient=coefficient, fit="iht",
     )  # fmt: skip
     # Rounds enough to tell a prediction that is right from one that is 2 times too early.
     rounds = 4 * found.learning_starts
@@ -65,16 +65,17 @@ def test_the_predicted_round_is_within_a_factor_2_of_the_simulated(epsilon, dim,
 @pytest.mark.parametrize(("epsilon", "coefficient"), [(1.0, 0.4), (4.0, 0.8)])
 def test_clicks_are_predicted_within_a_factor_3(epsilon, coefficient):
     found = fliphat.plan(
-        dim=200, sparsity=10, epsilon=epsilon, delta=0.01, coefficient=coefficient, loss="logistic"
-    )
+        dim=200, sparsity=10, epsilon=epsilon, delta=0.01, coefficient=coefficient, loss="logistic",
+        fit="iht",
+    )  # fmt: skip
     rounds = 4 * found.learning_starts
     ratio = found.learning_starts / simulated_start(rounds, epsilon, 200, coefficient, "logistic")
     assert 1 / 3 <= ratio <= 3, ratio
 
 
 def test_episodes_are_those_that_the_policy_plays():
-    found = fliphat.plan(**NUMBERS, reward_scale=1.5, rounds=3000)
-    policy = FLIPHAT(**NUMBERS, reward_scale=1.5, seed=1)
+    found = fliphat.plan(**NUMBERS, reward_scale=1.5, rounds=3000, fit="iht")
+    policy = FLIPHAT(**NUMBERS, reward_scale=1.5, fit="iht", seed=1)
     play(policy, SparseLinear(400, seed=1), 3000)
     for planned, facts in zip(found.episodes, policy.history, strict=False):
         assert (planned.episode, planned.first_round) == (facts.episode, facts.first_round)
@@ -82,7 +83,105 @@ def test_episodes_are_those_that_the_policy_plays():
         assert planned.noise == facts.noise_scale
     assert len(found.episodes) == len(policy.history) + 1
     assert found.episodes[-1].first_round <= 3000 < found.episodes[-1].released_before
-    assert found.guarantee == str(FLIPHAT(**NUMBERS).guarantee) and found.guarantee.startswith("Proven")
+    assert found.guarantee == str(FLIPHAT(**NUMBERS, fit="iht").guarantee)
+    assert found.guarantee.startswith("Proven")
+
+
+def test_the_first_episode_of_pursuit_is_the_one_it_plays():
+    found = fliphat.plan(**NUMBERS, reward_scale=1.5, rounds=3000, fit="pursuit")
+    policy = FLIPHAT(**NUMBERS, reward_scale=1.5, fit="pursuit", seed=1)
+    play(policy, SparseLinear(400, seed=1), 1000)
+    planned, facts = found.episodes[0], policy.history[0]
+    assert (planned.rounds, planned.picks, planned.noise) == (facts.rounds, facts.sparsity, facts.noise_scale)
+    assert found.episodes[-1].first_round <= 3000 < found.episodes[-1].released_before
+    assert found.guarantee == str(FLIPHAT(**NUMBERS, fit="pursuit").guarantee)
+
+
+COURSES = {
+    "much noise": {"epsilon": 0.3},
+    "usual": {},
+    "little noise": {"epsilon": 4.0},
+    "many columns": {"dim": 4000},
+    "correlated": {"correlation": 0.8},
+    "mean reward": {"intercept": 3.0},
+    "many arms": {"arms": 24},
+    "small coefficients": {"coefficient": 0.3},
+    "ten matter": {"matter": 10, "sparsity": 20, "coefficient": 0.45},
+}
+
+
+def simulated_course(rounds, seeds, **numbers):
+    """Return the mean regret of every round of simulated policies in the world that a plan assumes."""
+    total, count = np.zeros(rounds), numbers["matter"]
+    own = count * numbers["coefficient"] ** 2
+    for seed in range(seeds):
+        signs = np.random.default_rng(seed).choice([-1.0, 1.0], count)
+        dim = numbers["dim"]
+        environment = SparseLinear(
+            dim,
+            numbers["arms"],
+            coefficients=(np.arange(count) * (dim // count), numbers["coefficient"] * signs),
+            contexts=Equicorrelated(numbers["correlation"]),
+            noise_scale=math.sqrt(max(REWARD_SCALE**2 - own, 0.01 * REWARD_SCALE**2)),
+            reward_offset=numbers["intercept"],
+            seed=seed,
+        )
+        policy = FLIPHAT(
+            dim, numbers["sparsity"], numbers["epsilon"], 0.01, reward_scale=REWARD_SCALE, fit="pursuit",
+            seed=seed,
+        )  # fmt: skip
+        total += play(policy, environment, rounds, to_the_end=True).regret
+    return total / seeds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COURSES)
+def test_the_predicted_course_is_the_simulated_within_a_factor_2(name):
+    rounds = 20_000
+    numbers = {
+        **NUMBERS, "arms": 3, "matter": 5, "coefficient": 0.6, "correlation": 0.0, "intercept": 0.0,
+        **COURSES[name],
+    }  # fmt: skip
+    found = fliphat.plan(**numbers, reward_scale=REWARD_SCALE, rounds=rounds, fit="pursuit")
+    regret = simulated_course(rounds, 20, **numbers)
+    assert 0.5 <= found.regret / regret.sum() <= 2
+    # The course itself: rounds whose regret was more than half of the first ones'.
+    window = 50
+    smooth = np.convolve(regret, np.ones(window) / window, "valid")
+    start = int(np.flatnonzero(smooth < 0.5 * regret[: found.episodes[0].rounds].mean())[0]) + window // 2
+    # Where columns are correlated one of them stands for many: learning starts sooner than planned.
+    assert 1 / 2.5 <= found.learning_starts / start <= (5 if numbers["correlation"] else 2.5)
+
+
+def test_rare_clicks_on_sparse_rows_are_not_promised_early():
+    clicks = {**NUMBERS, "loss": "logistic", "fit": "pursuit", "rounds": 100_000}
+    assert fliphat.plan(**clicks).learning_starts < 3000
+    rare = fliphat.plan(**clicks, intercept=-3.0, nonzeros=20)
+    assert rare.learning_starts is None and rare.regret > 0.9 * rare.random_regret
+    assert "Values of a context are 0 but for 20 that are normal" in str(rare)
+    assert "Rewards have log odds of -3" in str(rare)
+
+
+def test_no_number_is_printed_as_zero():
+    shown = str(fliphat.plan(**NUMBERS, rounds=10**6, fit="pursuit"))
+    rows = [line.split() for line in shown.splitlines()[2:40] if line.strip()]
+    noises = [row[4] for row in rows if row[0].isdigit()]
+    assert len(noises) > 20 and all(float(noise) > 0 for noise in noises)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"arms": 1}, "arms must be an integer from 2"),
+        ({"correlation": 1.0}, "correlation must be at least 0 and below 1, got 1.0"),
+        ({"correlation": 0.5, "nonzeros": 3}, "correlation must be 0 for contexts with zeros, got 0.5"),
+        ({"nonzeros": 401}, "nonzeros must be an integer from 1 to 400, got 401"),
+        ({"matter": 0}, "matter must be an integer from 1"),
+    ],
+)
+def test_bad_worlds_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        fliphat.plan(**NUMBERS, **options)
 
 
 def starts(**changes):
@@ -107,16 +206,35 @@ def test_what_is_harder_starts_later(harder, easier):
     assert starts(**harder) > starts(**easier)
 
 
-def test_units_do_not_matter():
-    assert starts(context_scale=10.0, coefficient=0.03) == pytest.approx(starts(), abs=1)
-    assert starts(reward_scale=10.0, coefficient=3.0) == pytest.approx(starts(), abs=1)
+@pytest.mark.parametrize(
+    ("harder", "easier"),
+    [
+        ({"epsilon": 0.51}, {"epsilon": 0.53}),
+        ({"dim": 4000}, {"dim": 40}),
+        ({"coefficient": 0.1}, {"coefficient": 0.5}),
+        ({"rounds_per_user": 5}, {"rounds_per_user": 1}),
+        ({"reward_scale": 3.0}, {"reward_scale": 1.0}),
+        ({"intercept": 4.0}, {}),
+        ({"correlation": 0.9}, {}),
+        ({"nonzeros": 50}, {}),
+    ],
+)
+def test_what_is_harder_starts_later_with_pursuit(harder, easier):
+    assert starts(**harder, fit="pursuit") > starts(**easier, fit="pursuit")
+
+
+@pytest.mark.parametrize("fit", ["iht", "pursuit"])
+def test_units_do_not_matter(fit):
+    plain = starts(fit=fit)
+    assert starts(context_scale=10.0, coefficient=0.03, fit=fit) == pytest.approx(plain, abs=1)
+    assert starts(reward_scale=10.0, coefficient=3.0, fit=fit) == pytest.approx(plain, abs=1)
 
 
 def test_what_cant_be_found_is_said():
     found = fliphat.plan(**NUMBERS, coefficient=1e-3)
     assert found.learning_starts is None and found.with_half_epsilon is None
     assert "not found within 20,000 rounds" in str(found)
-    half = fliphat.plan(**NUMBERS, coefficient=0.3, rounds=600)
+    half = fliphat.plan(**NUMBERS, coefficient=0.3, rounds=600, fit="iht")
     assert half.learning_starts is not None and half.with_half_epsilon is None
     assert "with epsilon = 0.5 not within 600 rounds" in str(half)
 
@@ -126,7 +244,7 @@ def test_the_command_prints_a_table_json_and_a_picture(tmp_path, capsys):
     assert cli.main(arguments) == 0
     table = capsys.readouterr().out
     found = fliphat.plan(**NUMBERS)
-    assert table.strip() == str(found) and f"about round {found.learning_starts:,};" in table
+    assert table.strip() == str(found) and f"From about round {found.learning_starts:,} on" in table
     assert f"{found.with_half_epsilon / found.learning_starts:.1f} times as late" in table
     picture = tmp_path / "plan.svg"
     assert cli.main([*arguments, "--json", "--out", str(picture)]) == 0

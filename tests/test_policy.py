@@ -586,7 +586,9 @@ def test_errors_hold_no_contents():
 
 
 def test_decisions_read_like_decisions():
-    assert repr(Decision(3, 1, True, 0)) == "Decision(id=3, arm=1, valid=True, episode=0)"
+    assert (
+        repr(Decision(3, 1, True, 0, 0.5)) == "Decision(id=3, arm=1, valid=True, episode=0, probability=0.5)"
+    )
     assert repr(make()) == "FLIPHAT(dim=4, sparsity=1, epsilon=1.0, delta=0.01)"
 
 

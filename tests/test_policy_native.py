@@ -28,13 +28,15 @@ def test_it_chooses_as_select_arms_does(dtype, n):
     parts = (sparse.indptr, sparse.indices, sparse.data)
     for stored in (np.float32, np.float64):
         out, again = np.full((n + 2, 40), 9, stored), np.full((n + 2, 40), 9, stored)
-        chosen = estimate(theta).choose_dense(flat, 3, words, None, out, 1)
+        chosen, _ = estimate(theta).choose_dense(flat, 3, words, None, out, 1)
         np.testing.assert_array_equal(chosen, expected)
         np.testing.assert_array_equal(out[1:-1], X[np.arange(n), chosen].astype(stored))
         assert (out[[0, -1]] == 9).all()
-        np.testing.assert_array_equal(estimate(theta).choose_csr(*parts, 3, words, None, again, 1), expected)
+        np.testing.assert_array_equal(
+            estimate(theta).choose_csr(*parts, 3, words, None, again, 1)[0], expected
+        )
         np.testing.assert_array_equal(out, again)
-        for one, lengths, columns, values in (
+        for one, _, lengths, columns, values in (
             estimate(theta).choose_dense_to_csr(flat, 3, words, None, stored is np.float64),
             estimate(theta).choose_csr_to_csr(*parts, 3, words, None, stored is np.float64),
         ):
@@ -50,9 +52,9 @@ def test_one_round_is_a_batch_of_one():
         np.eye(6)[2],
         np.zeros((1, 6), np.float32),
     )
-    arm = estimate(theta).choose_one(X, 5, True, out, 0)
-    assert arm == np.argmax(X[:, 2]) and (out[0] == X[arm].astype(np.float32)).all()
-    assert estimate(theta).choose_one(X, 5, False, out, 0) == arm and not out.any()
+    arm, tied = estimate(theta).choose_one(X, 5, True, out, 0)
+    assert tied == 1 and arm == np.argmax(X[:, 2]) and (out[0] == X[arm].astype(np.float32)).all()
+    assert estimate(theta).choose_one(X, 5, False, out, 0) == (arm, 1) and not out.any()
 
 
 def test_many_threads_change_nothing():
@@ -61,11 +63,11 @@ def test_many_threads_change_nothing():
     X[rng.integers(0, len(X), 50), rng.integers(0, 64, 50)] = np.nan
     theta, words = np.eye(64)[5], rng.integers(0, 2**64, 5000, np.uint64)
     out = np.empty((5000, 64), np.float32)
-    chosen = estimate(theta).choose_dense(X, 3, words, None, out, 0)
+    chosen, _ = estimate(theta).choose_dense(X, 3, words, None, out, 0)
     assert (chosen < 0).any()
     for i in [*rng.integers(0, 5000, 200).tolist(), 0, 2499, 2500, 4999]:
         one = np.empty((1, 64), np.float32)
-        assert estimate(theta).choose_one(X[3 * i : 3 * i + 3], int(words[i]), True, one, 0) == chosen[i]
+        assert estimate(theta).choose_one(X[3 * i : 3 * i + 3], int(words[i]), True, one, 0)[0] == chosen[i]
         np.testing.assert_array_equal(one[0], out[i])
 
 

@@ -34,7 +34,9 @@ def report(tmp_path_factory):
 
 def test_it_has_figures_tables_settings_versions_and_the_guarantee(report):
     page = report.read_text()
-    assert page.count("data:image/png;base64,") == page.count("<table>") == len(NAMES)
+    assert page.count('src="data:image/png;base64,') == page.count("<table>") == len(NAMES)
+    # The same figures for the width of a telephone.
+    assert page.count('srcset="data:image/png;base64,') == len(NAMES)
     for name in NAMES:
         assert f'<section id="{name}">' in page and f'href="#{name}"' in page
         one, summaries = invented(name, quick=True)

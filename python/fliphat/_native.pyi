@@ -313,8 +313,14 @@ def audit_permute_and_flip(
 class Estimate:
     def __new__(cls, indices: NDArray[np.int64], values: NDArray[np.float64], dimension: int) -> Estimate: ...
     def choose_one(
-        self, contexts: NDArray[Any], word: int, keep: bool, out: NDArray[Any], at: int
-    ) -> int: ...
+        self,
+        contexts: NDArray[Any],
+        word: int,
+        keep: bool,
+        out: NDArray[Any],
+        at: int,
+        explored: bool = False,
+    ) -> tuple[int, int]: ...
     def choose_dense(
         self,
         contexts: NDArray[Any],
@@ -323,7 +329,8 @@ class Estimate:
         keep: NDArray[np.uint8] | None,
         out: NDArray[Any],
         at: int,
-    ) -> NDArray[np.int64]: ...
+        explored: NDArray[np.uint8] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]: ...
     def choose_csr(
         self,
         indptr: NDArray[Any],
@@ -334,7 +341,8 @@ class Estimate:
         keep: NDArray[np.uint8] | None,
         out: NDArray[Any],
         at: int,
-    ) -> NDArray[np.int64]: ...
+        explored: NDArray[np.uint8] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]: ...
     def choose_dense_to_csr(
         self,
         contexts: NDArray[Any],
@@ -342,7 +350,10 @@ class Estimate:
         words: NDArray[np.uint64],
         keep: NDArray[np.uint8] | None,
         double: bool,
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...
+        explored: NDArray[np.uint8] | None = None,
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]
+    ]: ...
     def choose_csr_to_csr(
         self,
         indptr: NDArray[Any],
@@ -352,4 +363,7 @@ class Estimate:
         words: NDArray[np.uint64],
         keep: NDArray[np.uint8] | None,
         double: bool,
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]]: ...
+        explored: NDArray[np.uint8] | None = None,
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]
+    ]: ...

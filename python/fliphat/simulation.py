@@ -50,7 +50,8 @@ def play(
         As many as you like: episodes and refits happen on the way.
     lazy : bool, default True
         False plays FLIPHAT through `select_batch` and `update_batch` on rounds drawn whole: the same
-        distribution, several times slower. Baselines always play in their own way.
+        distribution, several times slower. A policy that explores is always played so: lazy drawing is
+        greedy. Baselines always play in their own way.
     to_the_end : bool, default False
         True says that FLIPHAT will play no further: rows of the episode that these rounds end in are not
         even drawn, for no estimate will be made of them. The outcome is the same; the policy can't go on.
@@ -82,9 +83,16 @@ def play(
             f"environment must have the policy's dim = {policy._settings.dim}, got dim = {environment.dim}"
         )
     parts = PlayedParts()
-    if not lazy:
+    explores = policy._settings.exploration != 0
+    if lazy and explores:
+        with policy._playing() as engine:
+            _check_simulated(engine)
+    if not lazy or explores:
         while parts.rounds < rounds:
             parts.add(_plain(policy, environment, rounds - parts.rounds))
+        if lazy and to_the_end:
+            with policy._playing():
+                policy._let_go(_OVER)
         return parts.joined()
     with policy._playing() as engine:
         _check_simulated(engine)

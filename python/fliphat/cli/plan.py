@@ -41,6 +41,14 @@ def add(commands: Any) -> None:
     plan.add_argument(
         "--loss", choices=("squared", "logistic"), default="squared", help="logistic for clicks (%(default)s)"
     )
+    plan.add_argument("--fit", choices=("pursuit", "iht"), help="how estimates are made (as the policy's)")
+    plan.add_argument("--arms", type=positive, default=3, help="arms of a round (%(default)s)")
+    plan.add_argument("--matter", type=positive, help="columns that matter (half of the sparsity)")
+    plan.add_argument("--correlation", type=float, default=0.0, help="of every two columns (%(default)s)")
+    plan.add_argument(
+        "--intercept", type=float, default=0.0, help="mean reward, of clicks its log odds (%(default)s)"
+    )
+    plan.add_argument("--nonzeros", type=positive, help="values of a context that are not zero (all)")
     plan.add_argument("--out", type=Path, metavar="FILE", help="draw a picture (.png, .svg or .pdf)")
     plan.add_argument("--json", action="store_true", help="print the plan for a program to read")
     plan.set_defaults(run=run)
@@ -61,6 +69,12 @@ def run(chosen: argparse.Namespace) -> int:
         reward_scale=chosen.reward_scale,
         rounds_per_user=chosen.rounds_per_user,
         loss=chosen.loss,
+        fit=chosen.fit,
+        arms=chosen.arms,
+        matter=chosen.matter,
+        correlation=chosen.correlation,
+        intercept=chosen.intercept,
+        nonzeros=chosen.nonzeros,
         out=chosen.out,
         as_json=chosen.json,
     )

@@ -57,7 +57,7 @@ def replay(policy: FLIPHAT, log: Log, *, seed: int = 0, confidence: float = 0.95
     log : Log
         With contexts of shape (n, K, dim) and ``probabilities`` all equal to ``1/K``.
     seed : int, default 0
-        Breaks ties, and draws the arms while the policy has no estimate.
+        Breaks ties, and draws the arms where the policy explores or has no estimate.
     confidence : float, default 0.95
 
     Returns
@@ -100,10 +100,14 @@ def replay(policy: FLIPHAT, log: Log, *, seed: int = 0, confidence: float = 0.95
     at = 0
     while at < len(log):
         with policy._playing() as engine:
-            engine._ready()  # a full episode is fitted first: arms are chosen by the estimate that is next
+            # A full episode is fitted first: arms are chosen by the estimate that is next.
+            share = engine._ready().exploration
         block = slice(at, min(at + _BLOCK, len(log)))
         contexts = log.contexts[block]
         arms = kernels.select_arms(contexts, policy.estimate.to_dense(), rng)
+        if share > 0:
+            uniform = rng.integers(0, log.arm_count, len(arms))
+            arms = np.where(rng.random(len(arms)) < share, uniform, arms)
         same = np.flatnonzero(arms == log.arms[block])[: policy.remaining]
         if len(same) == policy.remaining:
             # The estimate changes after this match: what follows is chosen again, by the new one.

@@ -54,8 +54,8 @@ proportions; a small clip and a large share for picks buy just that, and the val
 regression is judged by its values. Each column was measured in the other's place (figures in
 ``docs/reproduction.md``):
 
-- the regression with the bandit's clip, share, M and eta has 3 to 80 times the squared error, and 1.6 to 20
-  times where neighbouring features are correlated by 0.7, because steps of 1 do not converge there;
+- the regression with the bandit's clip, share, M and eta has 3 to about 30 times the squared error, and 1.6
+  to 20 times where neighbouring features are correlated by 0.7, because steps of 1 do not converge there;
 - the bandit with the regression's has up to a fifth more regret in the published setting, and up to 28 times
   as much where all contexts are correlated by 0.3;
 - the regression's M and eta alone, with the bandit's clip and share, are as good as the bandit's in its fits
@@ -83,6 +83,7 @@ __all__ = [
     "Steps",
     "bandit_clip",
     "cold_fit",
+    "cold_iterations",
     "curvature",
     "detectable",
     "enough_rows",
@@ -241,6 +242,11 @@ def warm_fit(good: int, *, context_scale: float, loss: str) -> Steps:
     [1.0, 0.8, 0.5, 0.3]
     """
     return Steps(1, max(_SMALLEST_STEP, 1 / (1 + good / 4)) * curvature(loss) / context_scale**2)
+
+
+def cold_iterations() -> set[int]:
+    """Return every M that :func:`cold_fit` may give."""
+    return {iterations for _, iterations, _ in _BANDIT_REGIMES}
 
 
 def cold_fit(signal: float, *, context_scale: float, loss: str) -> Steps:

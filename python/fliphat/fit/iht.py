@@ -200,7 +200,7 @@ class Iht:
             given: Any = settings.iterations
             iterations = {int(m) for m in (given if isinstance(given, (tuple, list)) else [given]) if m}
         else:
-            iterations = {1} if settings.warm_start else {1, 2, 3}
+            iterations = {1} if settings.warm_start else defaults.cold_iterations()
         picks = {settings.sparsity}
         if settings.warm_start:
             picks.add(defaults.first_picks(settings.sparsity))

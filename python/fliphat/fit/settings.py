@@ -57,6 +57,7 @@ class Settings:
     seed: int | None
     fit: str = "iht"
     accounting: str = "exact"
+    exploration: PerEpisode = 0.0
     intercept: bool = True
     reward_range: tuple[float, float] | None = None
     column_scales: tuple[float, ...] | None = None
@@ -88,6 +89,7 @@ class Settings:
         step_size: PerEpisode | None = None,
         dtype: object = "float32",
         seed: object = None,
+        exploration: PerEpisode = 0.0,
         fit: str | None = None,
         intercept: object = True,
         reward_range: object = None,
@@ -191,16 +193,24 @@ class Settings:
             dtype=_checked_dtype(dtype),
             seed=seed,
             fit=fit,
+            exploration=_checked_exploration(exploration),
             intercept=bool(intercept),
             reward_range=_checked_range(reward_range),
             column_scales=_checked_column_scales(column_scales, dim),
             pilot=pilot,
         )
 
+    def exploration_in(self, episode: int) -> float:
+        """Return the share of an episode's rounds that play a uniform arm."""
+        given = self.exploration
+        if callable(given):
+            return checked_share(given(episode))
+        return given[min(episode, len(given) - 1)] if isinstance(given, tuple) else given  # type: ignore[return-value]
+
     def to_dict(self) -> dict[str, Any]:
         """Return a record for JSON; functions can't be written and become a marker."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("iterations", "step_size"):
+        for name in ("iterations", "step_size", "exploration"):
             if callable(record[name]):
                 record[name] = _FUNCTION
         return {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
@@ -228,7 +238,13 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
 
     Its only fit was "iht", and its noise followed from zCDP: its policies keep the noise they were made with.
     """
-    new = {"intercept": True, "reward_range": None, "column_scales": None, "pilot": False}
+    new = {
+        "intercept": True,
+        "reward_range": None,
+        "column_scales": None,
+        "pilot": False,
+        "exploration": 0.0,
+    }
     return {"fit": "iht", "accounting": "zcdp"} | new | record
 
 
@@ -242,6 +258,18 @@ def checked_iterations(value: object) -> int:
 def checked_step_size(value: object) -> float:
     """Return eta, above 0."""
     return _check.positive("step_size", value)
+
+
+def checked_share(value: object) -> float:
+    """Return a share of rounds, from 0 to 1."""
+    return _check.within("exploration", value, 0.0, 1.0)
+
+
+def _checked_exploration(given: PerEpisode) -> PerEpisode:
+    checked = _checked_per_episode("exploration", given, checked_share)
+    if checked is None:
+        raise TypeError("exploration must be a share, a sequence of shares or a function, got None")
+    return checked
 
 
 def _checked_per_episode(

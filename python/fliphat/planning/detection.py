@@ -89,6 +89,10 @@ class Detection:
         self._values = np.minimum(shrunk, self.sizes)
         return self._smallest(), noise
 
+    def chance(self, size: float) -> float:
+        """Return the chance that a coefficient of this size has been found."""
+        return float(np.interp(size, self.sizes, self._found))
+
     def _smallest(self) -> float:
         enough = np.flatnonzero(self._found >= _FOUND)
         if len(enough) == 0:

@@ -11,7 +11,7 @@ from fliphat.display import TextTable
 from fliphat.display.figure_style import check_picture
 from fliphat.planning.forecast import Plan, plan
 
-_HEADER = ("episode", "from round", "rounds", "picks", "noise", "finds from")
+_HEADER = ("episode", "from round", "rounds", "picks", "noise", "finds from", "regret after")
 
 
 def show_plan(*, out: Path | None, as_json: bool, **numbers: Any) -> int:
@@ -35,8 +35,9 @@ def text(made: Plan) -> str:
             f"{episode.first_round:,}",
             f"{episode.rounds:,}",
             str(episode.picks),
-            f"{episode.noise:.3f}",
+            _significant(episode.noise),
             _size(episode.smallest_coefficient),
+            _percent(episode.regret_share),
         )
         for episode in made.episodes
     ]
@@ -44,7 +45,8 @@ def text(made: Plan) -> str:
         TextTable.fitting(_HEADER, rows, left=()).text(rows),
         "",
         "noise: standard deviation of the privacy noise in a released coefficient.",
-        "finds from: coefficients of at least this size are found at least three times in five.",
+        "finds from: coefficients of at least this size have been found at least three times in five.",
+        "regret after: of a round that this episode's estimate plays, as a share of random play's.",
         "",
         *_sentences(made),
     ]
@@ -56,20 +58,43 @@ def _sentences(made: Plan) -> list[str]:
     epsilon = made.settings["epsilon"]
     start, half = made.learning_starts, made.with_half_epsilon
     if start is None:
-        return [
-            f"A coefficient of {size:g} is not found within {rounds:,} rounds: more rounds or a larger",
+        told = [
+            f"Coefficients of {size:g} are not found within {rounds:,} rounds: more rounds or a larger",
             "epsilon would help, and so would scales that are not larger than the data's.",
         ]
-    learning = f"Learning a coefficient of {size:g} starts at about round {start:,}"
-    if half is None:
-        return [f"{learning}; with epsilon = {epsilon / 2:g} not within {rounds:,} rounds."]
-    return [
-        f"{learning}; with epsilon = {epsilon / 2:g} at about {half:,}, {half / start:.1f} times as late."
-    ]
+    else:
+        later = f"not within {rounds:,} rounds"
+        if half is not None:
+            later = f"from about {half:,}, {half / start:.1f} times as late"
+        told = [
+            f"From about round {start:,} on, a round costs less than half of one played at random;",
+            f"with epsilon = {epsilon / 2:g} {later}.",
+        ]
+    share = made.regret / made.random_regret
+    told.append(f"Regret of {rounds:,} rounds: about {made.regret:,.0f}, {_percent(share)} of random play's.")
+    return [*told, "", "This assumes:", *(f"- {sentence}" for sentence in made.assumptions)]
 
 
 def _size(coefficient: float) -> str:
-    return "none" if math.isinf(coefficient) else f"{coefficient:.3f}"
+    return "none" if math.isinf(coefficient) else _significant(coefficient)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.095 else "under 0.1%" if share < 0.001 else f"{share:.1%}"
+
+
+def _significant(number: float) -> str:
+    """Return a number with two significant digits and never as a bare 0.
+
+    Examples
+    --------
+    >>> _significant(0.0957), _significant(0.000748), _significant(12.3), _significant(3e-9)
+    ('0.096', '0.00075', '12', '3.0e-09')
+    """
+    if not 1e-5 <= abs(number) < 1e6:
+        return f"{number:.1e}"
+    digits = max(0, 1 - math.floor(math.log10(abs(number))))
+    return f"{number:,.{digits}f}"
 
 
 def draw(made: Plan, out: Path) -> None:

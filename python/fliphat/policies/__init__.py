@@ -2,6 +2,7 @@
 
 from fliphat.policies.baselines import GreedyIHT, LassoBandit, LinUCB, UniformRandom
 from fliphat.policies.fliphat import FLIPHAT
+from fliphat.policies.health import Health, HealthWarning
 from fliphat.policies.types import (
     CopyError,
     Decision,
@@ -21,6 +22,8 @@ __all__ = [
     "Decisions",
     "EpisodeFacts",
     "GreedyIHT",
+    "Health",
+    "HealthWarning",
     "LassoBandit",
     "LinUCB",
     "Policy",

@@ -17,6 +17,7 @@ import contextlib
 import dataclasses
 import os
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -25,10 +26,12 @@ import numpy.typing as npt
 
 from fliphat import _check
 from fliphat.fit import make_fit
+from fliphat.fit.base import Known
 from fliphat.fit.settings import PerEpisode, Settings
 from fliphat.policies.engine import process, snapshot, state
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
+from fliphat.policies.health import Health, HealthWarning, examine
 from fliphat.policies.store.base import Store
 from fliphat.policies.store.directory import DURABILITIES, open_store, recorded_accounting
 from fliphat.policies.types import CopyError, Decision, Decisions, EpisodeFacts, SparseEstimate
@@ -58,6 +61,7 @@ class _Public:
     episode: int
     remaining: int
     rounds: int
+    known: Known
 
 
 class FLIPHAT:
@@ -116,6 +120,10 @@ class FLIPHAT:
         Bounds on rewards (none by default) and on the estimate's l1 norm.
     iterations, step_size : number, sequence or function, optional
         M and eta: one number, one for each episode (the last one repeats), or a function of the fit's rows n.
+    exploration : number, sequence or function, default 0
+        The public share of rounds, from 0 to 1, that play a uniform arm instead of a best one: one number,
+        one for each episode (the last one repeats), or a function of the episode's number. With a share
+        above 0 every arm has a chance, `Decision.probability`, that off-policy evaluation can divide by.
     context_bound : float, optional
         x_max, for ``calibration="paper"`` only.
     dtype : {"float32", "float64"}
@@ -179,6 +187,7 @@ class FLIPHAT:
         l1_radius: float | None = None,
         iterations: PerEpisode | None = None,
         step_size: PerEpisode | None = None,
+        exploration: PerEpisode = 0.0,
         context_bound: float | None = None,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
@@ -211,6 +220,7 @@ class FLIPHAT:
             context_bound=context_bound,
             iterations=iterations,
             step_size=step_size,
+            exploration=exploration,
             dtype=dtype,
             seed=seed,
         )
@@ -235,6 +245,8 @@ class FLIPHAT:
         self._lock = threading.RLock()
         self._close_asked = False
         self._guarantee = engine.fit.guarantee(stacklevel=stacklevel)
+        self._warned = False
+        engine.after_release = self._warn_once
 
     # Playing
 
@@ -372,6 +384,12 @@ class FLIPHAT:
         return self._look().history
 
     @property
+    def health(self) -> Health:
+        """Whether what was released looks as if the policy learns, in words. From public numbers alone."""
+        public = self._look()
+        return examine(self._settings, public.history, public.known)
+
+    @property
     def episode(self) -> int:
         """The open episode, from 0."""
         return self._look().episode
@@ -465,6 +483,7 @@ class FLIPHAT:
         *,
         iterations: PerEpisode | None = None,
         step_size: PerEpisode | None = None,
+        exploration: PerEpisode | None = None,
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
     ) -> Self:
         """Go on with a saved policy, and remove its file: a policy has one live copy.
@@ -472,7 +491,7 @@ class FLIPHAT:
         Parameters
         ----------
         path : path
-        iterations, step_size : function, optional
+        iterations, step_size, exploration : function, optional
             Only if the policy was made with functions, which a file can't hold.
         memory_limit : int or str, optional
             As in the constructor; the file does not remember it.
@@ -482,7 +501,7 @@ class FLIPHAT:
         SnapshotError
             If the file is damaged, truncated, from a newer version or was loaded before.
         """
-        functions = {"iterations": iterations, "step_size": step_size}
+        functions = {"iterations": iterations, "step_size": step_size, "exploration": exploration}
         limit = checked_memory_limit(memory_limit)
         policy = cls.__new__(cls)
 
@@ -552,7 +571,22 @@ class FLIPHAT:
             episode.index,
             engine.remaining,
             episode.first_round - 1 + episode.filled,
+            engine.known,
         )
+
+    def _warn_once(self) -> None:
+        """Warn when a release makes the policy look unhealthy, before another round is played."""
+        engine = self._engine
+        if self._warned or engine is None:
+            return
+        health = examine(self._settings, engine.history, engine.known)
+        if not health.ok:
+            self._warned = True
+            warnings.warn(
+                f"this policy may not learn (policy.health): {'; '.join(health.findings)}",
+                HealthWarning,
+                stacklevel=5,
+            )
 
     def _let_go(self, reason: str) -> None:
         """Keep what is public, drop everything else."""

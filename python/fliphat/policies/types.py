@@ -42,12 +42,17 @@ class Decision(NamedTuple):
         round is not learned from.
     episode : int
         The episode the round belongs to.
+    probability : float
+        The chance that this arm had, given the round's contexts and the public estimate: what off-policy
+        evaluation divides by. It is a function of private contexts and belongs to whoever may see the
+        decision. NaN where it is not known: baselines, and retries of rounds that an earlier version played.
     """
 
     id: int
     arm: int
     valid: bool
     episode: int
+    probability: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,19 +64,23 @@ class Decisions:
     ids, arms : ndarray of int64, shape (n,)
     valid : ndarray of bool, shape (n,)
     episode : int
+    probabilities : ndarray of float64, shape (n,)
+        See :class:`Decision`.
     """
 
     ids: npt.NDArray[np.int64]
     arms: npt.NDArray[np.int64]
     valid: npt.NDArray[np.bool_]
     episode: int
+    probabilities: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Decision]:
-        for one, arm, valid in zip(self.ids, self.arms, self.valid, strict=True):
-            yield Decision(int(one), int(arm), bool(valid), self.episode)
+        columns = (self.ids, self.arms, self.valid, self.probabilities)
+        for one, arm, valid, probability in zip(*columns, strict=True):
+            yield Decision(int(one), int(arm), bool(valid), self.episode, float(probability))
 
 
 @runtime_checkable

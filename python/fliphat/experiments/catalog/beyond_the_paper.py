@@ -262,14 +262,14 @@ def _frame(axes: Any, places: Sequence[tuple[float, str]], handles: Sequence[Any
     axes.set_ylim(places[-1][0] - 0.6, 0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel(f"regret / regret of playing at random{where}")
+    axes.set_xlabel(f"share of random play's regret{where}")
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
     axes.legend(
         handles=handles,
-        loc="lower left",
-        bbox_to_anchor=(-0.02, 1.0),
+        loc="lower right",
+        bbox_to_anchor=(1.04, 1.0),
         fontsize=8,
-        ncols=len(handles),
+        ncols=3,
         handletextpad=0.1,
         columnspacing=0.9,
     )

@@ -15,6 +15,8 @@ __all__ = ["draw", "draw_to"]
 # Width in inches and letters a line of the title, for figures of one panel and of two.
 _SIZES = {1: (7.6, 80), 2: (10.5, 110)}
 _HEIGHT = 4.8
+# The same for telephones: panels stand one above the other, and letters stay as large.
+_NARROW, _NARROW_LETTERS, _NARROW_NOTE = (4.4, 4.3), 44, 62
 
 
 def draw(experiment: Experiment, summaries: Sequence[Summary], stem: Path) -> list[Path]:
@@ -24,29 +26,38 @@ def draw(experiment: Experiment, summaries: Sequence[Summary], stem: Path) -> li
     return paths
 
 
-def draw_to(experiment: Experiment, summaries: Sequence[Summary], paths: Sequence[Path]) -> None:
-    """Draw an experiment's figure to files whose endings name their formats."""
+def draw_to(
+    experiment: Experiment, summaries: Sequence[Summary], paths: Sequence[Path], *, narrow: bool = False
+) -> None:
+    """Draw an experiment's figure to files whose endings name their formats.
+
+    Parameters
+    ----------
+    narrow : bool
+        For the width of a telephone.
+    """
     import matplotlib
 
     matplotlib.use("Agg", force=False)
     from matplotlib import pyplot
 
-    width, letters = _SIZES[len(experiment.panels)]
+    count = len(experiment.panels)
+    width, letters = _SIZES[count]
+    shape, size = (1, count), (width, _HEIGHT)
+    if narrow:
+        letters, shape, size = _NARROW_LETTERS, (count, 1), (_NARROW[0], count * _NARROW[1])
     with matplotlib.rc_context(STYLE):
-        figure, axes = pyplot.subplots(
-            1, len(experiment.panels), figsize=(width, _HEIGHT), layout="constrained", squeeze=False
-        )
+        figure, axes = pyplot.subplots(*shape, figsize=size, layout="constrained", squeeze=False)
         # The last panel first: the order in which identifiers in the SVG are given.
-        for panel, place in reversed(list(zip(experiment.panels, axes[0], strict=True))):
+        for panel, place in reversed(list(zip(experiment.panels, axes.flat, strict=True))):
             panel(place, experiment, summaries)
         repeats = min(summary.repeats for summary in summaries)
         title = textwrap.fill(experiment.sentence(summaries), letters)
-        write_title(
-            figure,
-            title,
+        note = (
             f"{experiment.name}: mean of {repeats} repeats with 95 % intervals; "
-            rf"$\delta$ = {experiment.delta}, T = {experiment.cells[0].rounds:,}",
+            rf"$\delta$ = {experiment.delta}, T = {experiment.cells[0].rounds:,}"
         )
+        write_title(figure, title, textwrap.fill(note, _NARROW_NOTE) if narrow else note)
         for path in paths:
             undated = {"Software": None} if path.suffix == ".png" else {"Date": None}
             figure.savefig(path, metadata=undated if path.suffix in (".png", ".svg") else None)

@@ -6,6 +6,7 @@ import base64
 import html
 import importlib.metadata
 import platform
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy
 
 from fliphat import FLIPHAT, __version__
 from fliphat.experiments.experiment import Experiment
+from fliphat.experiments.output.figures import draw_to
 from fliphat.experiments.output.table import at_the_end, table_rows
 from fliphat.experiments.run.summary import Summary
 
@@ -63,15 +65,28 @@ def _entry(section: Section) -> str:
 
 def _section(section: Section) -> str:
     name = html.escape(section.experiment.name)
-    picture = base64.b64encode(section.figure.read_bytes()).decode("ascii")
+    wide, narrow = _data(section.figure), _narrow(section)
     alternative = html.escape(f"{section.experiment.name}: {section.headline}", quote=True)
     return (
         f'<section id="{name}"><h2>{name}</h2>\n'
         f"<p>{html.escape(section.experiment.explained)}</p>\n"
-        f'<figure><img alt="{alternative}" src="data:image/png;base64,{picture}"></figure>\n'
+        f'<figure><picture><source media="(max-width: 36rem)" srcset="{narrow}">'
+        f'<img alt="{alternative}" src="{wide}"></picture></figure>\n'
         f'<div class="wide">{_table(section)}</div>\n'
         f"<details open><summary>Settings</summary><dl>{_settings(section)}</dl></details></section>"
     )
+
+
+def _data(picture: Path) -> str:
+    return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode('ascii')}"
+
+
+def _narrow(section: Section) -> str:
+    """Return the figure as it is drawn for the width of a telephone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "narrow.png"
+        draw_to(section.experiment, section.summaries, [path], narrow=True)
+        return _data(path)
 
 
 def _table(section: Section) -> str:

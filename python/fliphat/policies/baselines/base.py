@@ -99,7 +99,7 @@ class Baseline(ABC):
         ids = np.arange(self._next_id, self._next_id + count, dtype=np.int64)
         self._next_id += count
         self._waiting.update(zip(ids.tolist(), rounds[np.arange(count), chosen], strict=True))
-        return Decisions(ids, chosen, np.ones(count, np.bool_), 0)
+        return Decisions(ids, chosen, np.ones(count, np.bool_), 0, np.full(count, np.nan))
 
     def update(self, decision: Decision | int, reward: float) -> bool:
         """Hand in one reward; always in time."""

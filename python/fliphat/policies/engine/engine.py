@@ -8,7 +8,7 @@ the next episode, after that call's own arguments have been checked, and never w
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from fliphat.policies.engine.episode import (
     Episode,
     Released,
 )
+from fliphat.policies.engine.exploring import explores, probabilities, probability
 from fliphat.policies.engine.rows import Rounds, RowStore, make_rows
 from fliphat.policies.engine.state import scalars
 from fliphat.policies.store.base import PlayedRounds, Store
@@ -45,6 +46,7 @@ class Engine:
         self.memory_limit = memory_limit
         self.settings = fit.settings
         self.store: Store | None = None
+        self.after_release: Callable[[], None] | None = None
         self.secret = os.urandom(inputs.SECRET_BYTES)
         self.history: list[EpisodeFacts] = []
         self.users: dict[bytes, int] = {}
@@ -67,7 +69,8 @@ class Engine:
     def new_episode(self, first_round: int) -> Episode:
         """Return the episode that opens, empty, with what is known now."""
         plan = self.fit.plan(self.known.episodes, self.known)
-        return Episode(plan, first_round, self.settings.dtype)
+        share = self.settings.exploration_in(plan.episode)
+        return Episode(plan, first_round, self.settings.dtype, share)
 
     @property
     def remaining(self) -> int:
@@ -93,15 +96,18 @@ class Engine:
         checked, arms = inputs.one_round(contexts, self.settings.dim)
         episode = self._ready()
         learned = digests is None or self.users.get(digests[0], 0) < self.settings.rounds_per_user
-        rows, at, word = self.rows_for(checked), episode.filled, self.rng.bit_generator.random_raw()
+        rows, at, share = self.rows_for(checked), episode.filled, episode.exploration
+        word = self.rng.bit_generator.random_raw()
+        explored = share > 0 and explores(self.rng.bit_generator.random_raw(), share)
         try:
-            arm = rows.play_one(self.native, checked, arms, word, learned, at)
+            arm, tied = rows.play_one(self.native, checked, arms, word, learned, explored, at)
         except OSError:
             self._draw_again(1)
             raise
         identity, valid = self._next_id(), arm >= 0
-        decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index)
-        played = PlayedRounds(identity, (arm,), (learned,), digests, self._kind(users), name)
+        chance = probability(tied, arms, share)
+        decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index, chance)
+        played = PlayedRounds(identity, (arm,), (learned,), digests, self._kind(users), arms, (tied,), name)
         self._append(played, AWAITED if valid and learned else NOT_LEARNED)
         if key is not None:
             self.keys[name] = decision
@@ -121,20 +127,27 @@ class Engine:
         digests = self._user_digests("users", users)
         learned = self._within_limit(digests)
         episode = self._ready()
-        words = self.rng.bit_generator.random_raw(count)
+        share, explored = episode.exploration, None
+        if share > 0:
+            # Word by word as single rounds draw them, so that batches change nothing.
+            words, own = self.rng.bit_generator.random_raw(2 * count).reshape(-1, 2).T.copy()
+            explored = explores(own, share).astype(np.uint8)
+        else:
+            words = self.rng.bit_generator.random_raw(count)
         try:
-            chosen = self.rows_for(checked).play(
-                Rounds(self.native, checked, arms, words, learned), episode.filled
+            chosen, tied = self.rows_for(checked).play(
+                Rounds(self.native, checked, arms, words, learned, explored), episode.filled
             )
         except OSError:
             self._draw_again(count)
             raise
         first, valid = self._next_id(), chosen >= 0
         used = valid if learned is None else valid & (learned != 0)
-        played = PlayedRounds(first, chosen, learned, digests, self._kind(users))
+        played = PlayedRounds(first, chosen, learned, digests, self._kind(users), arms, tied)
         self._append(played, np.where(used, AWAITED, NOT_LEARNED))
         ids = np.arange(first, first + count, dtype=np.int64)
-        return Decisions(ids, np.where(valid, chosen, -1 - chosen), valid, episode.index)
+        chances = probabilities(tied, arms, share)
+        return Decisions(ids, np.where(valid, chosen, -1 - chosen), valid, episode.index, chances)
 
     def _append(self, played: PlayedRounds, codes: Any) -> None:
         """Make staged rounds durable, and then make them count.
@@ -169,7 +182,8 @@ class Engine:
 
     def _draw_again(self, count: int) -> None:
         """Rewind the generator: a repeated call draws the same arms as one that found no room for rows."""
-        self.rng.bit_generator.advance(-count)  # type: ignore[attr-defined]
+        words = 2 if self.episode.exploration > 0 else 1
+        self.rng.bit_generator.advance(-count * words)  # type: ignore[attr-defined]
 
     # Users
 
@@ -288,6 +302,8 @@ class Engine:
             if self.episode.released is None:
                 self._release()
             self._turn()
+            if self.after_release is not None:
+                self.after_release()
         return self.episode
 
     def _require_memory_up_to_date(self) -> None:
@@ -299,6 +315,7 @@ class Engine:
         episode = self.episode
         assert episode.rows is not None
         rows = episode.rows.matrix()  # before the claim: rows that can't be read leave the episode open
+        share = self.settings.exploration_in(episode.index + 1)
         if self.store is not None:
             self.store.claim(episode)
         episode.claimed = True
@@ -309,7 +326,7 @@ class Engine:
             **self.fit.facts(episode.plan, known), first_round=episode.first_round, estimate=known.estimate
         )
         plan = self.fit.plan(known.episodes, known)
-        following = Episode(plan, episode.first_round + episode.length, self.settings.dtype)
+        following = Episode(plan, episode.first_round + episode.length, self.settings.dtype, share)
         released = Released(facts, known, following)
         if self.store is not None:
             self._disk_is_ahead = True

@@ -47,6 +47,7 @@ class Episode:
     __slots__ = (
         "claimed",
         "codes",
+        "exploration",
         "filled",
         "first_round",
         "index",
@@ -58,9 +59,10 @@ class Episode:
         "spans",
     )
 
-    def __init__(self, plan: EpisodePlan, first_round: int, dtype: str) -> None:
+    def __init__(self, plan: EpisodePlan, first_round: int, dtype: str, exploration: float = 0.0) -> None:
         self.plan = plan
         self.index = plan.episode
+        self.exploration = exploration  # the public share of rounds that play a uniform arm
         self.first_round = first_round
         self.length = plan.rows
         self.filled = 0

@@ -6,6 +6,7 @@ name in `_SCALARS`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,7 +91,8 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
         "users": _digests(engine.users),
         "counts": np.array(list(engine.users.values()), np.int64),
         "keys": _digests(engine.keys),
-        "decisions": np.array(list(engine.keys.values()), np.int64).reshape(-1, 4),
+        "decisions": np.array([one[:4] for one in engine.keys.values()], np.int64).reshape(-1, 4),
+        "probabilities": np.array([one.probability for one in engine.keys.values()], np.float64),
         "codes": episode.codes[: episode.filled],
     }
     if episode.rows is not None:
@@ -111,9 +113,13 @@ def fill(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.NDArray[A
     engine.users = {
         name.tobytes(): int(count) for name, count in zip(arrays["users"], arrays["counts"], strict=True)
     }
+    decisions = arrays["decisions"].tolist()
+    chances = arrays["probabilities"].tolist() if "probabilities" in arrays else [math.nan] * len(decisions)
     engine.keys = {
-        name.tobytes(): Decision(int(identity), int(arm), bool(valid), int(episode))
-        for name, (identity, arm, valid, episode) in zip(arrays["keys"], arrays["decisions"], strict=True)
+        name.tobytes(): Decision(identity, arm, bool(valid), episode, chance)
+        for name, (identity, arm, valid, episode), chance in zip(
+            arrays["keys"], decisions, chances, strict=True
+        )
     }
     ends = np.cumsum(arrays["sizes"])
     parts = [slice(end - size, end) for end, size in zip(ends, arrays["sizes"], strict=True)]

@@ -38,6 +38,10 @@ class PlayedRounds:
         Digests of user ids.
     user_kind : str or None
         The kind of all user ids.
+    offered : int
+        Arms of each round.
+    tied : sequence of int, shape (n,)
+        How many arms share the first place with the one shown, 0 if it is not a best one.
     key : bytes
         The digest of a single round's key, empty without one.
     """
@@ -47,6 +51,8 @@ class PlayedRounds:
     learned: Sequence[bool] | npt.NDArray[np.uint8] | None
     users: list[bytes] | None
     user_kind: str | None
+    offered: int
+    tied: Sequence[int] | npt.NDArray[np.uint32]
     key: bytes = b""
 
 

@@ -1,7 +1,7 @@
 //! Binding of an estimate that plays rounds and copies the chosen rows.
 
 use fliphat_core::matrix::scalar::Real;
-use fliphat_core::public::play::{Contexts, Rounds};
+use fliphat_core::public::play::{Chosen, Contexts, Rounds};
 use fliphat_core::public::theta::Theta;
 use fliphat_core::runtime::error::Error;
 use numpy::{Element, PyArray1, PyReadonlyArray1, PyReadwriteArray2};
@@ -22,9 +22,15 @@ pub(crate) enum Target<'py> {
     F64(PyReadwriteArray2<'py, f64>),
 }
 
-type Chosen<'py> = Bound<'py, PyArray1<i64>>;
-type SparseChosen<'py> =
-    (Chosen<'py>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyAny>);
+/// Arms, and how many share the first place with each.
+type Played<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>);
+type SparsePlayed<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<i32>>,
+    Bound<'py, PyAny>,
+);
 
 /// A public estimate, kept as its support: a round costs nothing for the coordinates that are zero.
 #[pyclass(frozen, module = "fliphat._native")]
@@ -48,7 +54,10 @@ impl Estimate {
         Ok(Estimate { theta: Theta::from_pairs(pairs, dimension).map_err(Raised::from)? })
     }
 
-    /// Play one dense round and copy the chosen row to `out[at]`. The arm, or `-1 - arm` if invalid.
+    /// Play one dense round and copy the chosen row to `out[at]`. The arm, or `-1 - arm` if invalid, and how
+    /// many share the first place with it.
+    #[pyo3(signature = (contexts, word, keep, out, at, explored=false))]
+    #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
     fn choose_one(
         &self,
         py: Python<'_>,
@@ -57,18 +66,20 @@ impl Estimate {
         keep: bool,
         mut out: Target<'_>,
         at: usize,
-    ) -> PyResult<i64> {
-        let (words, keep) = ([word], [u8::from(keep)]);
+        explored: bool,
+    ) -> PyResult<(i64, u32)> {
+        let (words, keep, explored) = ([word], [u8::from(keep)], [u8::from(explored)]);
         let chosen = with_dense!(contexts, |rows| {
-            let rounds =
-                Rounds::new(&rows, rows.rows(), &self.theta, &words, Some(&keep)).map_err(Raised::from)?;
+            let rounds = Rounds::new(&rows, rows.rows(), &self.theta, &words, Some(&keep))
+                .and_then(|rounds| rounds.exploring(Some(&explored)))
+                .map_err(Raised::from)?;
             into_target(py, &rounds, rows.size(), &mut out, at, 1)?
         });
-        Ok(chosen[0])
+        Ok((chosen.arms[0], chosen.tied[0]))
     }
 
     /// Play dense rounds and copy the chosen rows to `out[at..]`.
-    #[pyo3(signature = (contexts, arms, words, keep, out, at))]
+    #[pyo3(signature = (contexts, arms, words, keep, out, at, explored=None))]
     #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
     fn choose_dense<'py>(
         &self,
@@ -79,18 +90,22 @@ impl Estimate {
         keep: Option<PyReadonlyArray1<'py, u8>>,
         mut out: Target<'py>,
         at: usize,
-    ) -> PyResult<Chosen<'py>> {
+        explored: Option<PyReadonlyArray1<'py, u8>>,
+    ) -> PyResult<Played<'py>> {
         let words = words.as_slice()?;
         let keep = keep.as_ref().map(|keep| keep.as_slice()).transpose()?;
+        let explored = explored.as_ref().map(|explored| explored.as_slice()).transpose()?;
         let chosen = with_dense!(contexts, |rows| {
-            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep).map_err(Raised::from)?;
+            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep)
+                .and_then(|rounds| rounds.exploring(explored))
+                .map_err(Raised::from)?;
             into_target(py, &rounds, rows.size(), &mut out, at, words.len())?
         });
-        Ok(PyArray1::from_vec(py, chosen))
+        Ok((PyArray1::from_vec(py, chosen.arms), PyArray1::from_vec(py, chosen.tied)))
     }
 
     /// Play sparse rounds and copy the chosen rows to `out[at..]`.
-    #[pyo3(signature = (indptr, indices, data, arms, words, keep, out, at))]
+    #[pyo3(signature = (indptr, indices, data, arms, words, keep, out, at, explored=None))]
     #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
     fn choose_csr<'py>(
         &self,
@@ -103,18 +118,23 @@ impl Estimate {
         keep: Option<PyReadonlyArray1<'py, u8>>,
         mut out: Target<'py>,
         at: usize,
-    ) -> PyResult<Chosen<'py>> {
+        explored: Option<PyReadonlyArray1<'py, u8>>,
+    ) -> PyResult<Played<'py>> {
         let words = words.as_slice()?;
         let keep = keep.as_ref().map(|keep| keep.as_slice()).transpose()?;
+        let explored = explored.as_ref().map(|explored| explored.as_slice()).transpose()?;
         let chosen = with_csr!(indptr, indices, data, self.theta.dimension(), |rows| {
-            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep).map_err(Raised::from)?;
+            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep)
+                .and_then(|rounds| rounds.exploring(explored))
+                .map_err(Raised::from)?;
             into_target(py, &rounds, rows.size(), &mut out, at, words.len())?
         });
-        Ok(PyArray1::from_vec(py, chosen))
+        Ok((PyArray1::from_vec(py, chosen.arms), PyArray1::from_vec(py, chosen.tied)))
     }
 
     /// Play dense rounds; the chosen rows come back sparse: arms, row lengths, columns, values.
-    #[pyo3(signature = (contexts, arms, words, keep, double))]
+    #[pyo3(signature = (contexts, arms, words, keep, double, explored=None))]
+    #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
     fn choose_dense_to_csr<'py>(
         &self,
         py: Python<'py>,
@@ -123,17 +143,21 @@ impl Estimate {
         words: PyReadonlyArray1<'py, u64>,
         keep: Option<PyReadonlyArray1<'py, u8>>,
         double: bool,
-    ) -> PyResult<SparseChosen<'py>> {
+        explored: Option<PyReadonlyArray1<'py, u8>>,
+    ) -> PyResult<SparsePlayed<'py>> {
         let words = words.as_slice()?;
         let keep = keep.as_ref().map(|keep| keep.as_slice()).transpose()?;
+        let explored = explored.as_ref().map(|explored| explored.as_slice()).transpose()?;
         with_dense!(contexts, |rows| {
-            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep).map_err(Raised::from)?;
+            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep)
+                .and_then(|rounds| rounds.exploring(explored))
+                .map_err(Raised::from)?;
             to_sparse(py, &rounds, double)
         })
     }
 
     /// Play sparse rounds; the chosen rows come back sparse: arms, row lengths, columns, values.
-    #[pyo3(signature = (indptr, indices, data, arms, words, keep, double))]
+    #[pyo3(signature = (indptr, indices, data, arms, words, keep, double, explored=None))]
     #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
     fn choose_csr_to_csr<'py>(
         &self,
@@ -145,11 +169,15 @@ impl Estimate {
         words: PyReadonlyArray1<'py, u64>,
         keep: Option<PyReadonlyArray1<'py, u8>>,
         double: bool,
-    ) -> PyResult<SparseChosen<'py>> {
+        explored: Option<PyReadonlyArray1<'py, u8>>,
+    ) -> PyResult<SparsePlayed<'py>> {
         let words = words.as_slice()?;
         let keep = keep.as_ref().map(|keep| keep.as_slice()).transpose()?;
+        let explored = explored.as_ref().map(|explored| explored.as_slice()).transpose()?;
         with_csr!(indptr, indices, data, self.theta.dimension(), |rows| {
-            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep).map_err(Raised::from)?;
+            let rounds = Rounds::new(&rows, arms, &self.theta, words, keep)
+                .and_then(|rounds| rounds.exploring(explored))
+                .map_err(Raised::from)?;
             to_sparse(py, &rounds, double)
         })
     }
@@ -162,7 +190,7 @@ fn into_target<C: Contexts>(
     out: &mut Target<'_>,
     at: usize,
     count: usize,
-) -> PyResult<Vec<i64>> {
+) -> PyResult<Chosen> {
     match out {
         Target::F32(array) => into_rows(py, rounds, size, array, at, count),
         Target::F64(array) => into_rows(py, rounds, size, array, at, count),
@@ -176,7 +204,7 @@ fn into_rows<C: Contexts, S: Real + Element>(
     out: &mut PyReadwriteArray2<'_, S>,
     at: usize,
     count: usize,
-) -> PyResult<Vec<i64>> {
+) -> PyResult<Chosen> {
     let columns = out.as_array().dim().1;
     let slice = out.as_slice_mut()?;
     let range = at
@@ -196,15 +224,16 @@ fn to_sparse<'py, C: Contexts>(
     py: Python<'py>,
     rounds: &Rounds<'_, C>,
     double: bool,
-) -> PyResult<SparseChosen<'py>> {
+) -> PyResult<SparsePlayed<'py>> {
     fn arrays<'py, C: Contexts, S: Real + Element>(
         py: Python<'py>,
         rounds: &Rounds<'_, C>,
-    ) -> PyResult<SparseChosen<'py>> {
+    ) -> PyResult<SparsePlayed<'py>> {
         let (chosen, rows) = py.detach(|| rounds.play_sparse::<S>()).map_err(Raised::from)?;
         let values = PyArray1::from_vec(py, rows.values).into_any();
         let (lengths, columns) = (PyArray1::from_vec(py, rows.lengths), PyArray1::from_vec(py, rows.columns));
-        Ok((PyArray1::from_vec(py, chosen), lengths, columns, values))
+        let (arms, tied) = (PyArray1::from_vec(py, chosen.arms), PyArray1::from_vec(py, chosen.tied));
+        Ok((arms, tied, lengths, columns, values))
     }
     if double { arrays::<C, f64>(py, rounds) } else { arrays::<C, f32>(py, rounds) }
 }

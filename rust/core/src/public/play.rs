@@ -7,10 +7,13 @@
 //! A round is *valid* if every value of every arm is finite in single precision, sparse rows have strictly
 //! increasing columns in range, and all scores are finite. An invalid round plays a uniform arm and leaves a
 //! row of zeros.
+//!
+//! A round may be *explored*: it then plays a uniform arm, whatever the scores. Which rounds are is decided by
+//! the caller, from random words of their own.
 
 use crate::matrix::scalar::Real;
 use crate::matrix::{Csr, Dense, Index};
-use crate::public::score::{Arms, best, nth_of};
+use crate::public::score::{Arms, best_and_tied, nth_of};
 use crate::public::theta::Theta;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{make_room, with_room, zeros};
@@ -19,6 +22,9 @@ use crate::runtime::simd::{Level, Vectorised};
 
 /// Below this many values one thread is faster: starting a second takes about as long.
 const SERIAL_BELOW: usize = 1 << 18;
+
+/// Counts of tied arms end here: stores keep them in three bytes.
+pub const MOST_TIED: usize = (1 << 24) - 1;
 
 /// Contexts whose rows can be checked and copied: dense or sparse.
 pub trait Contexts: Arms {
@@ -122,6 +128,17 @@ pub struct Rounds<'a, C> {
     theta: &'a Theta,
     words: &'a [u64],
     keep: Option<&'a [u8]>,
+    explored: Option<&'a [u8]>,
+}
+
+/// What was played, one entry a round.
+#[derive(Debug)]
+pub struct Chosen {
+    /// The arm, or `-1 - arm` if the round is invalid.
+    pub arms: Vec<i64>,
+    /// How many arms share the first place, if the arm is one of them; otherwise 0, which only an explored
+    /// round can have. All arms of an invalid round. At most [`MOST_TIED`].
+    pub tied: Vec<u32>,
 }
 
 /// Chosen rows as compressed sparse rows without offsets.
@@ -156,54 +173,66 @@ impl<'a, C: Contexts> Rounds<'a, C> {
         if keep.is_some_and(|keep| keep.len() != words.len()) {
             return Err(Error::invalid("keep must have one flag for each round"));
         }
-        Ok(Rounds { contexts, arms, theta, words, keep })
+        Ok(Rounds { contexts, arms, theta, words, keep, explored: None })
     }
 
-    /// Play all rounds and copy the chosen rows into `out`, zeros where none is kept. Returns each round's
-    /// arm, or `-1 - arm` if the round is invalid.
+    /// Play a uniform arm in the rounds whose flag is not 0.
+    ///
+    /// # Errors
+    /// If there is not one flag for each round.
+    pub fn exploring(self, explored: Option<&'a [u8]>) -> Result<Self> {
+        if explored.is_some_and(|explored| explored.len() != self.words.len()) {
+            return Err(Error::invalid("explored must have one flag for each round"));
+        }
+        Ok(Rounds { explored, ..self })
+    }
+
+    /// Play all rounds and copy the chosen rows into `out`, zeros where none is kept.
     ///
     /// # Errors
     /// If `out` has not one row for each round.
-    pub fn play_dense<S: Real>(&self, out: &mut [S]) -> Result<Vec<i64>> {
+    pub fn play_dense<S: Real>(&self, out: &mut [S]) -> Result<Chosen> {
         let columns = self.contexts.columns();
         if self.words.len().checked_mul(columns) != Some(out.len()) {
             return Err(Error::invalid("out must have one row for each round"));
         }
-        let mut chosen = zeros(self.words.len())?;
+        let (mut arms, mut tied) = (zeros(self.words.len())?, zeros(self.words.len())?);
         let level = Level::best();
         let threads = threads_for(None, self.contexts.size(), SERIAL_BELOW);
-        let share = chosen.len().div_ceil(threads).max(1);
-        let parts = chosen.chunks_mut(share).zip(out.chunks_mut((share * columns).max(1))).enumerate();
+        let share = arms.len().div_ceil(threads).max(1);
+        let chosen = arms.chunks_mut(share).zip(tied.chunks_mut(share));
+        let parts = chosen.zip(out.chunks_mut((share * columns).max(1))).enumerate();
         for_each(threads, parts, |(p, (chosen, out))| {
             level.run(DensePart { rounds: self, first: p * share, chosen, out })
         })?;
-        Ok(chosen)
+        Ok(Chosen { arms, tied })
     }
 
     /// As [`Rounds::play_dense`], for rows that are stored sparse.
     ///
     /// # Errors
     /// If there is no memory for them.
-    pub fn play_sparse<S: Real>(&self) -> Result<(Vec<i64>, SparseRows<S>)> {
+    pub fn play_sparse<S: Real>(&self) -> Result<(Chosen, SparseRows<S>)> {
         let mut rows =
             SparseRows { lengths: with_room(self.words.len())?, columns: Vec::new(), values: Vec::new() };
         let mut scores = zeros(self.arms)?;
-        let mut played = with_room(self.words.len())?;
+        let mut played = Chosen { arms: with_room(self.words.len())?, tied: with_room(self.words.len())? };
         for round in 0..self.words.len() {
-            let mut chosen = self.play(round, &mut scores);
+            let (mut arm, mut tied) = self.play(round, &mut scores);
             let before = rows.values.len();
-            if self.keeps(round) && chosen >= 0 {
-                let row = round * self.arms + chosen as usize;
+            if self.keeps(round) && arm >= 0 {
+                let row = round * self.arms + arm as usize;
                 make_room(&mut rows.columns, self.contexts.row_size(row))?;
                 make_room(&mut rows.values, self.contexts.row_size(row))?;
                 if !self.contexts.append(row, &mut rows.columns, &mut rows.values) {
                     rows.columns.truncate(before);
                     rows.values.truncate(before);
-                    chosen = self.invalid(round);
+                    (arm, tied) = self.invalid(round);
                 }
             }
             rows.lengths.push((rows.values.len() - before) as u32);
-            played.push(chosen);
+            played.arms.push(arm);
+            played.tied.push(tied);
         }
         Ok((played, rows))
     }
@@ -214,7 +243,7 @@ impl<'a, C: Contexts> Rounds<'a, C> {
     }
 
     #[inline(always)]
-    fn play(&self, round: usize, scores: &mut [f64]) -> i64 {
+    fn play(&self, round: usize, scores: &mut [f64]) -> (i64, u32) {
         let first = round * self.arms;
         let word = self.words[round];
         let storable = (first..first + self.arms).all(|i| self.contexts.storable(i));
@@ -222,7 +251,13 @@ impl<'a, C: Contexts> Rounds<'a, C> {
             && self.contexts.score(first, self.theta, scores).is_ok()
             && scores.iter().all(|score| score.is_finite())
         {
-            best(scores, word) as i64
+            let (mut arm, mut tied) = best_and_tied(scores, word);
+            if self.explored.is_some_and(|explored| explored[round] != 0) {
+                let uniform = nth_of(word, self.arms);
+                tied = if scores[uniform] == scores[arm] { tied } else { 0 };
+                arm = uniform;
+            }
+            (arm as i64, tied.min(MOST_TIED) as u32)
         } else {
             self.invalid(round)
         }
@@ -230,15 +265,15 @@ impl<'a, C: Contexts> Rounds<'a, C> {
 
     /// A uniform arm, marked as that of an invalid round.
     #[inline(always)]
-    fn invalid(&self, round: usize) -> i64 {
-        -1 - nth_of(self.words[round], self.arms) as i64
+    fn invalid(&self, round: usize) -> (i64, u32) {
+        (-1 - nth_of(self.words[round], self.arms) as i64, self.arms.min(MOST_TIED) as u32)
     }
 }
 
 struct DensePart<'a, 'b, C, S> {
     rounds: &'b Rounds<'a, C>,
     first: usize,
-    chosen: &'b mut [i64],
+    chosen: (&'b mut [i64], &'b mut [u32]),
     out: &'b mut [S],
 }
 
@@ -250,13 +285,14 @@ impl<C: Contexts, S: Real> Vectorised for DensePart<'_, '_, C, S> {
         let rounds = self.rounds;
         let mut scores = zeros(rounds.arms)?;
         let rows = self.out.chunks_exact_mut(rounds.contexts.columns().max(1));
-        for ((round, chosen), row) in (self.first..).zip(self.chosen).zip(rows) {
-            *chosen = rounds.play(round, &mut scores);
-            if *chosen >= 0 && rounds.keeps(round) {
-                if rounds.contexts.copy_dense(round * rounds.arms + *chosen as usize, row) {
+        let chosen = self.chosen.0.iter_mut().zip(self.chosen.1);
+        for ((round, (arm, tied)), row) in (self.first..).zip(chosen).zip(rows) {
+            (*arm, *tied) = rounds.play(round, &mut scores);
+            if *arm >= 0 && rounds.keeps(round) {
+                if rounds.contexts.copy_dense(round * rounds.arms + *arm as usize, row) {
                     continue;
                 }
-                *chosen = rounds.invalid(round);
+                (*arm, *tied) = rounds.invalid(round);
             }
             row.fill(S::ZERO);
         }
@@ -283,14 +319,36 @@ mod tests {
         let contexts = Dense::new(&x, 4, 3).expect("shape");
         let rounds = Rounds::new(&contexts, 2, &theta, &[0, 0], None).expect("shape");
         let mut out = [9.0f32; 6];
-        assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, 0]);
+        assert_eq!(rounds.play_dense(&mut out).expect("shape").arms, [1, 0]);
         assert_eq!(out, [0.0, 3.0, 6.0, 7.0, 1.0, 0.0]);
         let (chosen, rows) = rounds.play_sparse::<f64>().expect("memory");
-        assert_eq!(chosen, [1, 0]);
+        assert_eq!(chosen.arms, [1, 0]);
         assert_eq!(
             (rows.lengths, rows.columns, rows.values),
             (vec![2, 2], vec![1, 2, 0, 1], vec![3.0, 6.0, 7.0, 1.0])
         );
+    }
+
+    #[test]
+    fn an_explored_round_is_uniform_and_knows_whether_its_arm_is_a_best_one() {
+        let theta = theta();
+        // Scores of the three arms: 2, 2, 0.
+        let x = [0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 5.0, 0.0, 0.0];
+        let contexts = Dense::new(&x, 3, 3).expect("shape");
+        for (word, greedy, uniform, tied) in [(0, 0, 0, 2), (1 << 63, 1, 1, 2), (u64::MAX, 1, 2, 0)] {
+            let words = [word];
+            let rounds = || Rounds::new(&contexts, 3, &theta, &words, None).expect("shape");
+            let mut out = [9.0f32; 3];
+            for (flags, arm, tied) in [([0], greedy, 2), ([1], uniform, tied)] {
+                let rounds = rounds().exploring(Some(&flags)).expect("shape");
+                let chosen = rounds.play_dense(&mut out).expect("shape");
+                assert_eq!((chosen.arms[0], chosen.tied[0]), (arm, tied));
+                assert_eq!(out[..], x.map(|x| x as f32)[3 * arm as usize..][..3]);
+                let (chosen, _) = rounds.play_sparse::<f64>().expect("memory");
+                assert_eq!((chosen.arms[0], chosen.tied[0]), (arm, tied));
+            }
+            assert!(rounds().exploring(Some(&[0, 1])).is_err());
+        }
     }
 
     #[test]
@@ -302,7 +360,7 @@ mod tests {
                 let words = [word, word];
                 let rounds = Rounds::new(&contexts, 2, &theta, &words, None).expect("shape");
                 let mut out = [9.0f32; 6];
-                assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, -1 - arm]);
+                assert_eq!(rounds.play_dense(&mut out).expect("shape").arms, [1, -1 - arm]);
                 assert_eq!(out, [0.0, 3.0, 6.0, 0.0, 0.0, 0.0]);
                 assert_eq!(rounds.play_sparse::<f32>().expect("memory").1.lengths, [2, 0]);
             }
@@ -315,7 +373,7 @@ mod tests {
         for columns in [[0i32, 0], [1, 0], [0, 3], [-1, 1]] {
             let contexts = Csr::new(&[0, 2], &columns, &[1.0f32, 2.0], 3).expect("offsets");
             let rounds = Rounds::new(&contexts, 1, &theta, &[7], None).expect("shape");
-            assert_eq!(rounds.play_sparse::<f32>().expect("memory").0, [-1]);
+            assert_eq!(rounds.play_sparse::<f32>().expect("memory").0.arms, [-1]);
             assert_eq!(rounds.play_dense(&mut [1.0f32; 3]).expect("shape"), [-1]);
         }
     }
@@ -365,10 +423,10 @@ mod tests {
         let contexts = Racing { checked, copied };
         let rounds = Rounds::new(&contexts, 1, &theta, &[0, 0], None).expect("shape");
         let mut out = [9.0f32; 6];
-        assert_eq!(rounds.play_dense(&mut out).expect("shape"), [0, -1]);
+        assert_eq!(rounds.play_dense(&mut out).expect("shape").arms, [0, -1]);
         assert_eq!(out[3..], [0.0; 3]);
         let (chosen, rows) = rounds.play_sparse::<f64>().expect("memory");
-        assert_eq!(chosen, [0, -1]);
+        assert_eq!(chosen.arms, [0, -1]);
         assert_eq!((rows.lengths, rows.columns, rows.values), (vec![1, 0], vec![1], vec![2.0]));
     }
 
@@ -396,7 +454,7 @@ mod tests {
         let contexts = Dense::new(&x, 4, 3).expect("shape");
         let rounds = Rounds::new(&contexts, 2, &theta, &[0, 0], Some(&[0, 1])).expect("shape");
         let mut out = [9.0f64; 6];
-        assert_eq!(rounds.play_dense(&mut out).expect("shape"), [1, 0]);
+        assert_eq!(rounds.play_dense(&mut out).expect("shape").arms, [1, 0]);
         assert_eq!(out, [0.0, 0.0, 0.0, 7.0, 1.0, 0.0]);
         assert_eq!(rounds.play_sparse::<f32>().expect("memory").1.lengths, [0, 2]);
     }

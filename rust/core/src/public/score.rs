@@ -180,7 +180,14 @@ fn finite_scores<A: Arms>(contexts: &A, first: usize, theta: &Theta, scores: &mu
 }
 
 /// The best of finite scores; among equal ones, each with the same probability.
+#[inline]
 pub fn best(scores: &[f64], word: u64) -> usize {
+    best_and_tied(scores, word).0
+}
+
+/// As [`best`], and how many scores are equal to it, itself included.
+#[inline]
+pub fn best_and_tied(scores: &[f64], word: u64) -> (usize, usize) {
     // Without branches: which arm is best is what a processor can't guess.
     let top = scores.iter().fold(f64::NEG_INFINITY, |top, score| if *score > top { *score } else { top });
     let (mut ties, mut first) = (0, 0);
@@ -190,10 +197,10 @@ pub fn best(scores: &[f64], word: u64) -> usize {
         first = if is_top { a } else { first };
     }
     if ties <= 1 {
-        return first;
+        return (first, ties);
     }
     let tied = scores.iter().enumerate().filter(|(_, score)| **score == top);
-    tied.map(|(a, _)| a).nth(nth_of(word, ties)).unwrap_or(first)
+    (tied.map(|(a, _)| a).nth(nth_of(word, ties)).unwrap_or(first), ties)
 }
 
 /// A number below `count`, each with probability within `2^-64` of `1 / count`. Arms are post-processing of a

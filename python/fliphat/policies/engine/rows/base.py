@@ -17,9 +17,18 @@ from fliphat._native import Estimate
 from fliphat.kernels._rows import Sparse
 from fliphat.policies.engine.inputs import Contexts
 
-__all__ = ["ChosenRows", "DenseStore", "Rounds", "RowStore", "SparseChosen", "SparseStore", "csr_matrix"]
+__all__ = [
+    "Chosen",
+    "ChosenRows",
+    "DenseStore",
+    "Rounds",
+    "RowStore",
+    "SparseChosen",
+    "SparseStore",
+    "csr_matrix",
+]
 
-_LEARNED, _NOT_LEARNED = np.ones(1, np.uint8), np.zeros(1, np.uint8)
+_YES, _NO = np.ones(1, np.uint8), np.zeros(1, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +39,9 @@ class SparseChosen:
     columns: npt.NDArray[np.int32]
     values: npt.NDArray[Any]
 
+
+#: Arms (``-1 - arm`` if invalid), and how many share the first place with each (0 if it is not a best one).
+Chosen: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]
 
 #: Rows as they are staged: an array of shape (n, dim), or sparse ones.
 ChosenRows: TypeAlias = npt.NDArray[Any] | SparseChosen
@@ -48,6 +60,8 @@ class Rounds:
         Each round's randomness.
     learned : ndarray of uint8, shape (n,), or None
         0 where the row must be one of zeros; None if there is no such round.
+    explored : ndarray of uint8, shape (n,), or None
+        1 where a uniform arm is played; None if there is no such round.
     """
 
     estimate: Estimate
@@ -55,28 +69,25 @@ class Rounds:
     arms: int
     words: npt.NDArray[np.uint64]
     learned: npt.NDArray[np.uint8] | None
+    explored: npt.NDArray[np.uint8] | None = None
 
-    def into(self, out: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Write the chosen rows to `out`; return arms, ``-1 - arm`` if invalid."""
-        given = self.contexts
+    def into(self, out: npt.NDArray[Any]) -> Chosen:
+        """Write the chosen rows to `out`; return what was played."""
+        given, flags = self.contexts, (self.words, self.learned, out, 0, self.explored)
         if isinstance(given, Sparse):
-            return self.estimate.choose_csr(
-                given.indptr, given.indices, given.data, self.arms, self.words, self.learned, out, 0
-            )
-        return self.estimate.choose_dense(given, self.arms, self.words, self.learned, out, 0)
+            return self.estimate.choose_csr(given.indptr, given.indices, given.data, self.arms, *flags)
+        return self.estimate.choose_dense(given, self.arms, *flags)
 
-    def sparse(self, double: bool) -> tuple[npt.NDArray[np.int64], SparseChosen]:
-        """Return arms, and the chosen rows sparse."""
-        given = self.contexts
+    def sparse(self, double: bool) -> tuple[Chosen, SparseChosen]:
+        """Return what was played, and the chosen rows sparse."""
+        given, flags = self.contexts, (self.words, self.learned, double, self.explored)
         if isinstance(given, Sparse):
-            arms, *rows = self.estimate.choose_csr_to_csr(
-                given.indptr, given.indices, given.data, self.arms, self.words, self.learned, double
+            arms, tied, *rows = self.estimate.choose_csr_to_csr(
+                given.indptr, given.indices, given.data, self.arms, *flags
             )
         else:
-            arms, *rows = self.estimate.choose_dense_to_csr(
-                given, self.arms, self.words, self.learned, double
-            )
-        return arms, SparseChosen(*rows)
+            arms, tied, *rows = self.estimate.choose_dense_to_csr(given, self.arms, *flags)
+        return (arms, tied), SparseChosen(*rows)
 
 
 class RowStore(ABC):
@@ -92,15 +103,24 @@ class RowStore(ABC):
         self.dtype = np.dtype(dtype)
 
     @abstractmethod
-    def play(self, rounds: Rounds, at: int) -> npt.NDArray[np.int64]:
-        """Play rounds, stage their rows after the first `at`, and return arms (``-1 - arm`` if invalid)."""
+    def play(self, rounds: Rounds, at: int) -> Chosen:
+        """Play rounds, stage their rows after the first `at`, and return what was played."""
 
     def play_one(
-        self, estimate: Estimate, contexts: Contexts, arms: int, word: int, learned: bool, at: int
-    ) -> int:
+        self,
+        estimate: Estimate,
+        contexts: Contexts,
+        arms: int,
+        word: int,
+        learned: bool,
+        explored: bool,
+        at: int,
+    ) -> tuple[int, int]:
         """Play one round as `play` does."""
-        flags, words = _LEARNED if learned else _NOT_LEARNED, np.array([word], np.uint64)
-        return int(self.play(Rounds(estimate, contexts, arms, words, flags), at)[0])
+        flags, words = _YES if learned else _NO, np.array([word], np.uint64)
+        uniform = _YES if explored else None
+        (arm,), (tied,) = self.play(Rounds(estimate, contexts, arms, words, flags, uniform), at)
+        return int(arm), int(tied)
 
     @abstractmethod
     def put(self, at: int, rows: ChosenRows) -> None:
@@ -139,7 +159,7 @@ class DenseStore(RowStore):
     def place(self, at: int, count: int) -> npt.NDArray[Any]:
         """Return where `count` rows can be written to before they are `put`."""
 
-    def play(self, rounds: Rounds, at: int) -> npt.NDArray[np.int64]:
+    def play(self, rounds: Rounds, at: int) -> Chosen:
         """See :class:`RowStore`."""
         place = self.place(at, len(rounds.words))
         chosen = rounds.into(place)
@@ -152,7 +172,7 @@ class SparseStore(RowStore):
 
     layout = "csr"
 
-    def play(self, rounds: Rounds, at: int) -> npt.NDArray[np.int64]:
+    def play(self, rounds: Rounds, at: int) -> Chosen:
         """See :class:`RowStore`."""
         chosen, rows = rounds.sparse(self.dtype == np.float64)
         self.put(at, rows)

@@ -34,12 +34,19 @@ class DenseRows(DenseStore):
         self.array: npt.NDArray[Any] = np.zeros((length, dim), dtype)
 
     def play_one(
-        self, estimate: Estimate, contexts: Contexts, arms: int, word: int, learned: bool, at: int
-    ) -> int:
+        self,
+        estimate: Estimate,
+        contexts: Contexts,
+        arms: int,
+        word: int,
+        learned: bool,
+        explored: bool,
+        at: int,
+    ) -> tuple[int, int]:
         """See :class:`RowStore`; the common case, in one native call."""
         if type(contexts) is np.ndarray:
-            return estimate.choose_one(contexts, word, learned, self.array, at)
-        return super().play_one(estimate, contexts, arms, word, learned, at)
+            return estimate.choose_one(contexts, word, learned, self.array, at, explored)
+        return super().play_one(estimate, contexts, arms, word, learned, explored, at)
 
     def place(self, at: int, count: int) -> npt.NDArray[Any]:
         """See :class:`DenseStore`."""

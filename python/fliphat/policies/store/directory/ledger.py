@@ -15,6 +15,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from math import isnan
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ __all__ = [
     "put",
 ]
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 #: States of an episode: rows arrive; its fit was claimed; its estimate is durable; its rows are gone.
 OPEN, CLAIMED, COMMITTED, RELEASED = "open", "claimed", "committed", "released"
@@ -48,7 +49,7 @@ CREATE TABLE episodes (
 CREATE TABLE users (digest BLOB PRIMARY KEY, rounds INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE keys (
     digest BLOB PRIMARY KEY, id INTEGER NOT NULL, arm INTEGER NOT NULL, valid INTEGER NOT NULL,
-    episode INTEGER NOT NULL
+    episode INTEGER NOT NULL, probability REAL
 ) WITHOUT ROWID;
 """
 
@@ -137,15 +138,18 @@ class Ledger:
                 _KEYS_SUM: str(_sum(connection.execute("SELECT * FROM keys"))),
                 _REST_SUM: _rest_sum(connection),
             }
-            if int(known["version"]) == 1 and not sums.keys() & known.keys():
-                put(connection, "version", VERSION)
-                for name in (_USERS_SUM, _KEYS_SUM):
-                    put(connection, name, sums[name])
-                known = meta(connection)
-            elif any(known.get(name) != value for name, value in sums.items()):
+            first_version = int(known["version"]) == 1 and not sums.keys() & known.keys()
+            if not first_version and any(known.get(name) != value for name, value in sums.items()):
                 raise StoreError(
                     f"the ledger {self._path.name!r} is damaged, its checksums do not match: {_LOST}"
                 )
+            if int(known["version"]) < VERSION:
+                # Version 1 had no checksums, and neither it nor 2 knew how likely an arm was.
+                connection.execute("ALTER TABLE keys ADD COLUMN probability REAL")
+                put(connection, "version", VERSION)
+                put(connection, _USERS_SUM, sums[_USERS_SUM])
+                put(connection, _KEYS_SUM, _sum(connection.execute("SELECT * FROM keys")))
+                known = meta(connection)
             return known
 
     @contextmanager
@@ -204,10 +208,10 @@ def add_users(connection: sqlite3.Connection, rounds: Mapping[bytes, int]) -> No
 def add_keys(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> None:
     """Add keys that were played, each with its decision."""
     listed = [
-        (name, int(identity), int(arm), int(valid), int(episode))
-        for name, identity, arm, valid, episode in rows
+        (name, int(identity), int(arm), int(valid), int(episode), None if isnan(chance) else float(chance))
+        for name, identity, arm, valid, episode, chance in rows
     ]
-    connection.executemany("INSERT INTO keys VALUES (?, ?, ?, ?, ?)", listed)
+    connection.executemany("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)", listed)
     _add_to(connection, _KEYS_SUM, _sum(listed))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.policies.engine.episode import AWAITED, NOT_LEARNED
+from fliphat.policies.engine.exploring import probability
 from fliphat.policies.engine.inputs import DIGEST_BYTES
 from fliphat.policies.store.base import PlayedRounds
 from fliphat.policies.types import Decision
@@ -24,13 +25,15 @@ HAS_KEY: Final = 4
 _KINDS: Final = {8: "str", 16: "int", 24: "bytes"}
 _KIND_BITS: Final = {kind: bits for bits, kind in _KINDS.items()}
 
-_ROUND = struct.Struct(f"<qiIB7x{DIGEST_BYTES}s{DIGEST_BYTES}s")
-#: One played round: its id, arm (``-1 - arm`` if invalid), stored values, flags, user and key digests.
+_ROUND = struct.Struct(f"<qiIII{DIGEST_BYTES}s{DIGEST_BYTES}s")
+#: One played round: its id, arm (``-1 - arm`` if invalid), stored values, flags (the lowest byte) and how
+#: many arms share the first place with it (the other three), arms that were offered (0 in stores of earlier
+#: versions), user and key digests.
 ROUND = np.dtype(
     {
-        "names": ["id", "arm", "length", "flags", "user", "key"],
-        "formats": ["<i8", "<i4", "<u4", "u1", f"V{DIGEST_BYTES}", f"V{DIGEST_BYTES}"],
-        "offsets": [0, 8, 12, 16, 24, 24 + DIGEST_BYTES],
+        "names": ["id", "arm", "length", "flags", "flags_and_tied", "arms", "user", "key"],
+        "formats": ["<i8", "<i4", "<u4", "u1", "<u4", "<u4", f"V{DIGEST_BYTES}", f"V{DIGEST_BYTES}"],
+        "offsets": [0, 8, 12, 16, 16, 20, 24, 24 + DIGEST_BYTES],
         "itemsize": _ROUND.size,
     }
 )
@@ -45,10 +48,13 @@ def packed(played: PlayedRounds, lengths: npt.NDArray[np.uint32] | None) -> byte
         learned = LEARNED if played.learned is None or played.learned[0] else 0
         length = 0 if lengths is None else int(lengths[0])
         user = b"" if played.users is None else played.users[0]
-        return _ROUND.pack(played.first_id, played.arms[0], length, flags | learned, user, played.key)
+        flags |= learned | int(played.tied[0]) << 8
+        return _ROUND.pack(played.first_id, played.arms[0], length, flags, played.offered, user, played.key)
     records = np.zeros(len(played.arms), ROUND)
     records["id"] = np.arange(played.first_id, played.first_id + len(records))
     records["arm"] = played.arms
+    records["flags_and_tied"] = np.asarray(played.tied, np.uint32) << 8
+    records["arms"] = played.offered
     records["flags"] = flags | (LEARNED if played.learned is None else np.asarray(played.learned) * LEARNED)
     if lengths is not None:
         records["length"] = lengths
@@ -86,9 +92,10 @@ def users_of(rounds: npt.NDArray[Any]) -> Iterator[bytes]:
         yield bytes(record["user"])
 
 
-def keys_of(rounds: npt.NDArray[Any], episode: int) -> Iterator[tuple[bytes, Decision]]:
-    """Yield the key of each round that had one, and its decision."""
+def keys_of(rounds: npt.NDArray[Any], episode: int, share: float) -> Iterator[tuple[bytes, Decision]]:
+    """Yield the key of each round that had one, and its decision; `share` of them explored."""
     for record in rounds[(rounds["flags"] & HAS_KEY) != 0]:
         arm = int(record["arm"])
         played = arm if arm >= 0 else -1 - arm
-        yield bytes(record["key"]), Decision(int(record["id"]), played, arm >= 0, episode)
+        chance = probability(int(record["flags_and_tied"]) >> 8, int(record["arms"]), share)
+        yield bytes(record["key"]), Decision(int(record["id"]), played, arm >= 0, episode, chance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import Any
 
@@ -44,8 +45,8 @@ def _read_ledger(engine: Engine, store: DirectoryStore) -> list[Any]:
         ledger.put(connection, "incarnation", engine.incarnation)
         engine.users = dict(connection.execute("SELECT digest, rounds FROM users"))
         engine.keys = {
-            name: Decision(identity, arm, bool(valid), episode)
-            for name, identity, arm, valid, episode in connection.execute("SELECT * FROM keys")
+            name: Decision(identity, arm, bool(valid), episode, math.nan if chance is None else chance)
+            for name, identity, arm, valid, episode, chance in connection.execute("SELECT * FROM keys")
         }
         episodes = connection.execute("SELECT * FROM episodes ORDER BY episode").fetchall()
     if engine.settings.seed is not None:
@@ -102,4 +103,4 @@ def _play_again(engine: Engine, rows: FileRows, frame: Frame) -> None:
     engine.user_kind = user_kind_of(rounds) or engine.user_kind
     for user in users_of(rounds):
         engine.users[user] = engine.users.get(user, 0) + 1
-    engine.keys.update(keys_of(rounds, episode.index))
+    engine.keys.update(keys_of(rounds, episode.index, episode.exploration))

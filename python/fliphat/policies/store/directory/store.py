@@ -145,6 +145,7 @@ class DirectoryStore:
             # All rounds of the episode, or an error: a user whose round is not counted is learned from again.
             frames = self._journal.frames(self._open[2])
             rounds = np.concatenate([frame.rounds for frame in frames if frame.rounds is not None])
+            keys = keys_of(rounds, index, self.settings.exploration_in(index))
             users = Counter(users_of(rounds))
             faults.reached("before commit")
             with self._ledger.transaction() as connection:
@@ -158,7 +159,7 @@ class DirectoryStore:
                     "INSERT INTO episodes VALUES (?, ?, 0, NULL, NULL, NULL)", (index + 1, OPEN)
                 )
                 ledger.add_users(connection, users)
-                ledger.add_keys(connection, ((name, *decision) for name, decision in keys_of(rounds, index)))
+                ledger.add_keys(connection, ((name, *decision) for name, decision in keys))
                 ledger.put(connection, "known", json.dumps(released.known.to_record()))
                 for name, value in scalars.items():
                     ledger.put(connection, name, json.dumps(value))

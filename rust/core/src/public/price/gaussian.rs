@@ -15,6 +15,8 @@
 
 use super::elementary::{density, exp, exp_m1, mills, upper_tail};
 use super::value::Value;
+use crate::runtime::error::Result;
+use crate::runtime::memory::with_room;
 use crate::runtime::simd::{Level, Vectorised};
 
 const U: f64 = 1.0 / (1u64 << 53) as f64;
@@ -48,30 +50,35 @@ pub(super) fn last(epsilon: f64, mu: f64) -> f64 {
 }
 
 /// Upper bounds of E ramp for distances -reach + 1 ..= reach.
-fn ramps(mu: f64, step: f64, reach: i64) -> Vec<f64> {
+fn ramps(mu: f64, step: f64, reach: i64) -> Result<Vec<f64>> {
     let (growth, growth_m1) = (exp(step), exp_m1(step));
-    let at: Vec<(f64, f64)> = (-reach..=reach).map(|d| bounds(d as f64 * step, mu)).collect();
-    at.windows(2)
-        .map(|pair| {
-            let (above, below) = (growth * pair[0].1, pair[1].0);
-            // 128u of either term: growth and the multiples of the step are rounded as well.
-            ((above - below + 128.0 * U * (above + below)) / growth_m1 * (1.0 + 64.0 * U)).clamp(0.0, 1.0)
-        })
-        .collect()
+    let mut at: Vec<(f64, f64)> = with_room(2 * reach as usize + 1)?;
+    at.extend((-reach..=reach).map(|d| bounds(d as f64 * step, mu)));
+    let mut ramps = with_room(at.len())?;
+    ramps.extend(at.windows(2).map(|pair| {
+        let (above, below) = (growth * pair[0].1, pair[1].0);
+        // 128u of either term: growth and the multiples of the step are rounded as well.
+        ((above - below + 128.0 * U * (above + below)) / growth_m1 * (1.0 + 64.0 * U)).clamp(0.0, 1.0)
+    }));
+    Ok(ramps)
 }
 
 /// The value before a Gaussian of parameter `mu`, at `len` nodes from `first`.
-pub(super) fn gaussian(after: &Value, mu: f64, step: f64, first: i64, len: usize) -> Value {
+pub(super) fn gaussian(after: &Value, mu: f64, step: f64, first: i64, len: usize) -> Result<Value> {
     let reach = reach(mu, step);
-    let ramps = ramps(mu, step, reach);
-    let nodes = after.between(first - reach, first + len as i64 + reach + 1, step);
-    let increments: Vec<f64> = nodes.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).collect();
+    let ramps = ramps(mu, step, reach)?;
+    let nodes = after.between(first - reach, first + len as i64 + reach + 1, step)?;
+    let mut increments: Vec<f64> = with_room(nodes.len())?;
+    increments.extend(nodes.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)));
     let last = ramps[ramps.len() - 1];
-    let mut values: Vec<f64> =
-        (0..len).map(|j| nodes[j] + (1.0 - nodes[j + 2 * reach as usize]) * last).collect();
+    let mut values: Vec<f64> = with_room(len)?;
+    values.extend((0..len).map(|j| nodes[j] + (1.0 - nodes[j + 2 * reach as usize]) * last));
     Level::best().run(Convolve { ramps: &ramps, increments: &increments, values: &mut values });
     let rounding = 1.0 + (4.0 * reach as f64 + 16.0) * U;
-    Value::new(first, values.into_iter().map(|value| value * rounding + TINY).collect())
+    for value in &mut values {
+        *value = *value * rounding + TINY;
+    }
+    Ok(Value::new(first, values))
 }
 
 /// Nodes to either side of a state that a Gaussian is followed to.

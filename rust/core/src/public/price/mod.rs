@@ -25,6 +25,7 @@ mod pick;
 mod value;
 
 use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::{copied, with_room};
 use value::Value;
 
 /// Largest range of a pick and largest mu of a Gaussian.
@@ -113,7 +114,7 @@ impl Event {
         }
     }
 
-    fn fold(self, after: &Value, step: f64, first: i64, len: usize) -> Value {
+    fn fold(self, after: &Value, step: f64, first: i64, len: usize) -> Result<Value> {
         match self {
             Event::Pick(eta) => pick::pick(after, eta, step, first, len),
             Event::Gaussian(mu) => gaussian::gaussian(after, mu, step, first, len),
@@ -135,7 +136,7 @@ impl Event {
 /// If a size is negative, not a number or above [`LARGEST`], or the grid is not usable.
 pub fn delta(epsilon: f64, events: &[Event], grid: &Grid) -> Result<f64> {
     let events = checked(events, grid)?;
-    Ok(match end(epsilon, &events, grid, true) {
+    Ok(match end(epsilon, &events, grid, true)? {
         Some(value) => at_zero(&value),
         None => (-elementary::exp_m1(epsilon.clamp(-700.0, 0.0)) * (1.0 + 1e-12)).min(1.0),
     })
@@ -162,9 +163,9 @@ pub fn delta_of_user(epsilon: f64, menu: &[Vec<Event>], users: u32, grid: &Grid)
             for entering in 1..=rows {
                 let part: Vec<Event> = events.iter().map(|event| event.share(entering, users)).collect();
                 let value = if entering == rows {
-                    end(epsilon, &part, grid, false)
+                    end(epsilon, &part, grid, false)?
                 } else {
-                    Some(before(&left[(rows - entering - 1) as usize], &part, grid))
+                    Some(before(&left[(rows - entering - 1) as usize], &part, grid)?)
                 };
                 match (&mut best, value) {
                     (Some(best), Some(value)) => best.raise(&value),
@@ -196,31 +197,31 @@ fn at_zero(value: &Value) -> f64 {
 /// The value before `events` that are the last; None if there are none.
 ///
 /// With `only_zero` it is right at loss 0, and nodes that can't be reached from there are left out.
-fn end(epsilon: f64, events: &[Event], grid: &Grid, only_zero: bool) -> Option<Value> {
-    let (last, others) = events.split_last()?;
+fn end(epsilon: f64, events: &[Event], grid: &Grid, only_zero: bool) -> Result<Option<Value>> {
+    let Some((last, others)) = events.split_last() else { return Ok(None) };
     let windows = windows(others, grid, only_zero);
     let (first, len) = windows[others.len()];
-    let nodes = (0..len as i64)
-        .map(|i| {
-            let loss = (first + i) as f64 * grid.step;
-            // The difference is rounded: a little less epsilon makes delta larger.
-            last.alone((epsilon - loss) - (epsilon.abs() + loss.abs()) * (1.0 / (1u64 << 51) as f64))
-        })
-        .collect();
-    Some(fold(Value::new(first, nodes), others, grid, &windows))
+    let mut nodes = with_room(len)?;
+    nodes.extend((0..len as i64).map(|i| {
+        let loss = (first + i) as f64 * grid.step;
+        // The difference is rounded: a little less epsilon makes delta larger.
+        last.alone((epsilon - loss) - (epsilon.abs() + loss.abs()) * (1.0 / (1u64 << 51) as f64))
+    }));
+    fold(Value::new(first, nodes), others, grid, &windows).map(Some)
 }
 
 /// The value before `events` that `after` follows, on the whole grid.
-fn before(after: &Value, events: &[Event], grid: &Grid) -> Value {
-    fold(after.clone(), events, grid, &windows(events, grid, false))
+fn before(after: &Value, events: &[Event], grid: &Grid) -> Result<Value> {
+    let after = Value { first: after.first, nodes: copied(&after.nodes)? };
+    fold(after, events, grid, &windows(events, grid, false))
 }
 
-fn fold(last: Value, events: &[Event], grid: &Grid, windows: &[(i64, usize)]) -> Value {
+fn fold(last: Value, events: &[Event], grid: &Grid, windows: &[(i64, usize)]) -> Result<Value> {
     events
         .iter()
         .zip(windows)
         .rev()
-        .fold(last, |after, (event, &(first, len))| event.fold(&after, grid.step, first, len))
+        .try_fold(last, |after, (event, &(first, len))| event.fold(&after, grid.step, first, len))
 }
 
 /// First node and number of nodes at which the value before each event is needed, and after the last.

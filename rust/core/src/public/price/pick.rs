@@ -23,6 +23,8 @@
 
 use super::elementary::{exp, exp_m1};
 use super::value::Value;
+use crate::runtime::error::Result;
+use crate::runtime::memory::{with_room, zeros};
 use crate::runtime::simd::{Level, Vectorised};
 
 /// What is added for float errors, times the largest value that takes part and 1/(1 - exp(-eta)).
@@ -44,11 +46,11 @@ struct Piece {
 }
 
 /// The value before a pick of range `eta` (rounded up by at most one part in 10^9), at `len` nodes from `first`.
-pub(super) fn pick(after: &Value, eta: f64, step: f64, first: i64, len: usize) -> Value {
-    let (pieces, eta) = pieces(eta, step);
+pub(super) fn pick(after: &Value, eta: f64, step: f64, first: i64, len: usize) -> Result<Value> {
+    let (pieces, eta) = pieces(eta, step)?;
     let cells = pieces.iter().map(|piece| -piece.lower).max().unwrap_or(1);
-    let nodes = after.between(first - cells, first + len as i64 + cells + 1, step);
-    let mut best = vec![0.0; len];
+    let nodes = after.between(first - cells, first + len as i64 + cells + 1, step)?;
+    let mut best: Vec<f64> = zeros(len)?;
     let work =
         Maximise { nodes: &nodes, origin: cells as usize, pieces: &pieces, eta, step, best: &mut best };
     Level::best().run(work);
@@ -57,11 +59,11 @@ pub(super) fn pick(after: &Value, eta: f64, step: f64, first: i64, len: usize) -
     for (value, top) in best.iter_mut().zip(top) {
         *value += error * top;
     }
-    Value::new(first, best)
+    Ok(Value::new(first, best))
 }
 
 /// The pieces of a range, and that range rounded up to where the pieces end.
-fn pieces(eta: f64, step: f64) -> (Vec<Piece>, f64) {
+fn pieces(eta: f64, step: f64) -> Result<(Vec<Piece>, f64)> {
     // A quotient is rounded by a relative 2^-53: 2^-51 more is at least the range that was asked for.
     let eta = eta * (1.0 + 1.0 / (1u64 << 51) as f64);
     let whole = (eta / step).ceil().max(1.0);
@@ -78,19 +80,20 @@ fn pieces(eta: f64, step: f64) -> (Vec<Piece>, f64) {
     };
     if slack <= 1e-9 * whole {
         // Both points meet nodes together: one piece a cell.
-        let pieces = (0..cells).map(|k| piece(k, k - cells, 0.0, 1.0, 0.0)).collect();
-        return (pieces, whole * step);
+        let mut pieces = with_room(cells as usize)?;
+        pieces.extend((0..cells).map(|k| piece(k, k - cells, 0.0, 1.0, 0.0)));
+        return Ok((pieces, whole * step));
     }
     // The smaller loss meets a node a fraction of a cell after the larger one does.
     let part = (1.0 - slack) + 1e-12 * whole;
-    let mut found = Vec::new();
+    let mut found = with_room(2 * cells as usize)?;
     for k in 0..cells {
         found.push(piece(k, k - cells, 0.0, part, 1.0 - part));
         if k + 1 < cells {
             found.push(piece(k, k - cells + 1, part, 1.0, -part));
         }
     }
-    (found, (whole - 1.0 + part) * step)
+    Ok((found, (whole - 1.0 + part) * step))
 }
 
 /// The largest value over all pieces, for a run of nodes.

@@ -1,11 +1,13 @@
 //! A value function: an upper bound, piecewise linear in x = exp(-loss).
 
+use crate::runtime::error::Result;
+use crate::runtime::memory::with_room;
+
 /// The bound at losses `(first + i) * step`, chords in x between them.
 ///
 /// Below the first node it is constant; above the last it is the line in x to the value 1 at x = 0. For any
 /// function that is convex and non-increasing in x and at most 1, chords, that constant and that line all
 /// lie above it, so this is an upper bound everywhere when it is one at the nodes.
-#[derive(Clone)]
 pub(super) struct Value {
     pub(super) first: i64,
     pub(super) nodes: Vec<f64>,
@@ -24,19 +26,22 @@ impl Value {
     }
 
     /// The values at nodes `from..to`, whether inside or not; within 64u of the line above the last node.
-    pub(super) fn between(&self, from: i64, to: i64, step: f64) -> Vec<f64> {
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub(super) fn between(&self, from: i64, to: i64, step: f64) -> Result<Vec<f64>> {
         let last = self.first + self.nodes.len() as i64 - 1;
-        (from..to)
-            .map(|at| {
-                if at <= last {
-                    self.nodes[(at - self.first).max(0) as usize]
-                } else {
-                    let top = self.nodes[self.nodes.len() - 1];
-                    let beyond = super::elementary::exp(-((at - last) as f64 * step));
-                    (1.0 - (1.0 - top) * beyond).clamp(top, 1.0)
-                }
-            })
-            .collect()
+        let mut values = with_room((to - from).max(0) as usize)?;
+        values.extend((from..to).map(|at| {
+            if at <= last {
+                self.nodes[(at - self.first).max(0) as usize]
+            } else {
+                let top = self.nodes[self.nodes.len() - 1];
+                let beyond = super::elementary::exp(-((at - last) as f64 * step));
+                (1.0 - (1.0 - top) * beyond).clamp(top, 1.0)
+            }
+        }));
+        Ok(values)
     }
 
     /// The larger of two bounds on the same nodes.

@@ -1,0 +1,46 @@
+"""Exploration: which rounds play a uniform arm, and how likely the arm that was shown was.
+
+A round explores with the episode's public share e, decided by a random word of its own; otherwise it plays a
+best arm. So an arm that is one of t best among K has probability (1 - e)/t + e/K, any other e/K, and each arm
+of a round without an estimate, or with contexts that can't be used, 1/K. All of this is a function of the
+round's own contexts and public numbers: it belongs to whoever may see the decision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["MOST_TIED", "explores", "probabilities", "probability"]
+
+#: Counts of tied arms end here, in the native code too: a store keeps them in three bytes.
+MOST_TIED: Final = 2**24 - 1
+
+
+def explores(word: Any, share: float) -> Any:
+    """Return whether a random word, or each of an array of them, says that its round explores."""
+    return word >> 11 < share * 2.0**53
+
+
+def probability(tied: int, arms: int, share: float) -> float:
+    """Return the chance of an arm among `arms`, if `tied` best ones share the first place with it (0: none).
+
+    Examples
+    --------
+    >>> probability(1, 4, 0.2), probability(0, 4, 0.2), probability(4, 4, 0.2)
+    (0.8500000000000001, 0.05, 0.25)
+    """
+    if arms == 0:
+        return math.nan  # a round of an earlier version, which did not say
+    if tied >= min(arms, MOST_TIED):
+        return 1 / arms
+    return share / arms + ((1 - share) / tied if tied else 0.0)
+
+
+def probabilities(tied: npt.NDArray[np.uint32], arms: int, share: float) -> npt.NDArray[np.float64]:
+    """Return :func:`probability` of each round of a batch."""
+    found, place = np.unique(tied, return_inverse=True)
+    return np.array([probability(int(one), arms, share) for one in found])[place]

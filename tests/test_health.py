@@ -1,0 +1,110 @@
+"""Health in words: silent in ordinary worlds, and it speaks where nothing is learned."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from fliphat import FLIPHAT
+from fliphat.environments import SparseLinear
+from fliphat.fit.known import KnownEstimate, SparseEstimate
+from fliphat.policies import Health, HealthWarning
+from fliphat.policies.health import examine
+from fliphat.policies.types import EpisodeFacts
+from fliphat.simulation import play
+
+PUBLISHED = {"dim": 400, "sparsity": 10, "epsilon": 1.0, "delta": 1e-2, "reward_scale": 1.5}
+
+
+class Shifted:
+    """A world whose rewards have another mean."""
+
+    def __init__(self, world, by):
+        self.world, self.by = world, by
+
+    def __getattr__(self, name):
+        return getattr(self.world, name)
+
+    def play(self, *arguments, **named):
+        outcome = self.world.play(*arguments, **named)
+        outcome.rewards[:] += self.by
+        return outcome
+
+
+def played(seed, rounds=20_000, by=0.0, **more):
+    policy = FLIPHAT(**(PUBLISHED | more), seed=seed)
+    play(policy, Shifted(SparseLinear(dim=400, seed=seed), by), rounds)
+    return policy
+
+
+def assert_silent(seed, fit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        policy = played(seed, fit=fit, epsilon=(0.5, 1.0, 2.0, 5.0, 10.0)[seed % 5])
+    assert policy.health.ok and len(policy.history) >= 8
+    assert str(policy.health) == "no sign of trouble"
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("fit", ["iht", "pursuit"])
+def test_it_is_silent_in_ordinary_worlds(seed, fit):
+    assert_silent(seed, fit)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5, 55))
+@pytest.mark.parametrize("fit", ["iht", "pursuit"])
+def test_it_is_silent_in_a_hundred_ordinary_worlds(seed, fit):
+    assert_silent(seed, fit)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"fit": "iht", "by": 10.0}, "always full"),
+        ({"fit": "iht", "reward_scale": 150.0}, "do not stand out"),
+        ({"fit": "iht", "reward_scale": 0.015}, "l1_radius"),
+        ({"fit": "iht", "context_scale": 0.01}, "alternate"),
+        ({"fit": "pursuit", "reward_scale": 0.015}, "reward_scale"),
+    ],
+)
+def test_it_speaks_where_it_should(more, words):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        policy = played(1, **more)
+    assert words in str(policy.health) and not policy.health.ok
+    assert [warning.category for warning in caught] == [HealthWarning]  # once, however many releases follow
+    assert pickle.loads(pickle.dumps(policy)).health == policy.health
+
+
+def test_a_warning_made_an_error_loses_no_round():
+    policy = FLIPHAT(**(PUBLISHED | {"reward_scale": 150.0}), fit="iht", seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(HealthWarning):
+            play(policy, SparseLinear(dim=400, seed=1), 20_000)
+    before = policy.rounds
+    policy.select(np.zeros((2, 400), np.float32))
+    assert policy.rounds == before + 1
+
+
+def facts(values, episode):
+    numbers = {"sparsity": 2, "iterations": 1, "step_size": 1.0, "warm": True, "noise_scale": 0.1}
+    return EpisodeFacts(
+        episode=episode,
+        first_round=1,
+        rounds=10,
+        smallest_coefficient=0.1,
+        estimate=SparseEstimate.from_dense(values),
+        **numbers,
+    )
+
+
+def test_signs_that_flip_are_seen_and_signs_that_stay_are_not():
+    settings = FLIPHAT(dim=4, sparsity=2, epsilon=1.0, delta=1e-2, fit="iht", seed=0)._settings
+    for flip, ok in ((-1.0, False), (1.0, True)):
+        history = [facts([flip**i, 0.0, 0.0, 0.0], i) for i in range(10)]
+        known = KnownEstimate(history[-1].estimate, episodes=10)
+        assert examine(settings, history, known).ok is ok
+        assert examine(settings, history[:7], known) == Health(())  # too early to say
