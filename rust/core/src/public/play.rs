@@ -374,7 +374,7 @@ mod tests {
             let contexts = Csr::new(&[0, 2], &columns, &[1.0f32, 2.0], 3).expect("offsets");
             let rounds = Rounds::new(&contexts, 1, &theta, &[7], None).expect("shape");
             assert_eq!(rounds.play_sparse::<f32>().expect("memory").0.arms, [-1]);
-            assert_eq!(rounds.play_dense(&mut [1.0f32; 3]).expect("shape"), [-1]);
+            assert_eq!(rounds.play_dense(&mut [1.0f32; 3]).expect("shape").arms, [-1]);
         }
     }
 

@@ -299,7 +299,7 @@ fn keeps_rest(k: u64, head: u64, rest: &mut Digits, noise: &mut impl NoiseSource
             && is_below_place(k, head, rest, noise)
             && (heads == 0 || super::below(heads + 1, noise) == 0);
         if !all {
-            return heads % 2 == 0;
+            return heads.is_multiple_of(2);
         }
         heads += 1;
     }

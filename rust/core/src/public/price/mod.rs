@@ -294,7 +294,7 @@ mod tests {
         let fit = vec![Event::Pick(0.4), Event::Pick(0.4), Event::Gaussian(0.4)];
         let all_in_one = price(1.0, &fit);
         for users in 1..4 {
-            let split = delta_of_user(1.0, &[fit.clone()], users, &GRID).expect("valid");
+            let split = delta_of_user(1.0, std::slice::from_ref(&fit), users, &GRID).expect("valid");
             assert!(split >= all_in_one * (1.0 - 1e-9) && split < all_in_one * 1.001, "{users}: {split}");
         }
     }
