@@ -62,7 +62,6 @@ def test_it_is_silent_in_a_hundred_ordinary_worlds(seed, fit):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"fit": "iht", "by": 10.0}, "always full"),
         ({"fit": "iht", "reward_scale": 150.0}, "do not stand out"),
         ({"fit": "iht", "reward_scale": 0.015}, "l1_radius"),
         ({"fit": "iht", "context_scale": 0.01}, "alternate"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -12,6 +13,7 @@ import numpy as np
 
 from fliphat import __version__, _check
 from fliphat.experiments.run.recipe import Recipe
+from fliphat.policies.health import HealthWarning
 from fliphat.simulation import play
 
 __all__ = ["KEY_FORMAT", "Cell", "Labels", "Run", "grid", "run_cell"]
@@ -116,7 +118,10 @@ def run_cell(cell: Cell, seed: int) -> Run:
     """
     environment = cell.world(seed=seed)
     policy = cell.policy(environment=environment, seed=seed)
-    cumulative = np.cumsum(play(policy, environment, cell.rounds, to_the_end=True).regret)
+    with warnings.catch_warnings():
+        # How a policy fares is what an experiment measures: its warnings would only break the progress bar.
+        warnings.simplefilter("ignore", HealthWarning)
+        cumulative = np.cumsum(play(policy, environment, cell.rounds, to_the_end=True).regret)
     at = np.array(cell.checkpoints) - 1
     return Run(cell.key(seed), cell.labels, seed, tuple(float(value) for value in cumulative[at]))
 
