@@ -369,6 +369,11 @@ def test_some_calls_hit_by_real_signals(tmp_path, monkeypatch, action, stored):
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("action", ["save", "release"])
 def test_a_thousand_calls_hit_by_real_signals(tmp_path, monkeypatch, action, stored):
-    hits = hit_by_signals(tmp_path, monkeypatch, action, 1600, stored)
-    print(f"{action}, stored={stored}: {hits} of 1595 interrupted")
-    assert hits > 500
+    hits = tries = 0
+    while hits < 1000:  # how often a timer hits a call is the machine's affair
+        place = tmp_path / str(tries)
+        place.mkdir()
+        hits += hit_by_signals(place, monkeypatch, action, 400, stored)
+        tries += 400
+        assert tries <= 16_000
+    print(f"{action}, stored={stored}: {hits} of about {tries} interrupted")
