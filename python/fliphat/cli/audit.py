@@ -38,5 +38,6 @@ def run(chosen: argparse.Namespace) -> int:
 
     runs = chosen.runs or (FULL_RUNS if chosen.full else QUICK_RUNS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HealthWarning)  # audited policies play extreme rows: they learn nothing
+        # Audited policies play extreme rows, from which there is nothing to learn.
+        warnings.simplefilter("ignore", HealthWarning)
         return show_audit(runs, only=chosen.case, seed=chosen.seed, as_json=chosen.json)
