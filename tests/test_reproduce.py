@@ -180,6 +180,7 @@ def test_a_dead_worker_says_how_to_go_on(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+@pytest.mark.slow  # has hung on a busy machine, which is not understood yet
 def test_ctrl_c_keeps_finished_runs(tmp_path):
     command = [sys.executable, "-c", "import sys; from fliphat.cli import main; sys.exit(main())"]
     arguments = ["reproduce", "regret-vs-arms", "--repeats", "1000", "--workers", "2", "--out", str(tmp_path)]
