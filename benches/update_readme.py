@@ -5,7 +5,7 @@
     python benches/update_readme.py          # from the CSV files in docs/figures, and from the code
     python benches/update_readme.py --run    # run the experiments behind the table first, all repeats
 
-`tests/test_readme.py` fails as long as this would change anything.
+`tests/project/test_readme.py` fails as long as this would change anything.
 """
 
 from __future__ import annotations

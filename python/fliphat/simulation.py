@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.policies.baselines.base import Baseline
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.episode import NOT_LEARNED
@@ -75,7 +75,7 @@ def play(
     >>> bool(played.regret[-1000:].mean() < played.regret[:50].mean() / 5), policy.rounds
     (True, 4000)
     """
-    rounds = _check.integer("rounds", rounds, 0, _MOST_ROUNDS)
+    rounds = arguments.integer("rounds", rounds, 0, _MOST_ROUNDS)
     if isinstance(policy, Baseline):
         return policy.play(environment, rounds)
     if environment.dim != policy._settings.dim:

@@ -11,7 +11,7 @@ MUTANTS = [
         "python/fliphat/fit/plan.py",
         '"value_scale": noise.value_scale,',
         '"value_scale": noise.value_scale // (noise.rounds_per_user if self.episode > 1 else 1),',
-        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
         "users with several rounds, in all episodes but the first two",
     ),
     Mutant(
@@ -19,7 +19,7 @@ MUTANTS = [
         "python/fliphat/fit/plan.py",
         '"pick_scale": noise.pick_scale,',
         '"pick_scale": noise.pick_scale // (noise.rounds_per_user if self.episode > 1 else 1),',
-        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
         "users with several rounds, in all episodes but the first two",
     ),
     Mutant(
@@ -29,7 +29,7 @@ MUTANTS = [
         "            noise=(\n"
         "                self if episode < 2 else Iht(dataclasses.replace(settings, rounds_per_user=1))\n"
         "            )._noise(rows, sparsity, iterations, step_size),\n            episode=episode,",
-        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
         "users with several rounds, in all episodes but the first two",
     ),
     Mutant(
@@ -40,7 +40,7 @@ MUTANTS = [
         "                self._noise(rows, sparsity, 1 if callable(settings.iterations) else iterations, step_size),\n"
         "                iterations=iterations,\n"
         "            ),\n            episode=episode,",
-        "tests/test_fit_noise.py::test_iterations_given_as_a_function_cost_what_the_number_costs",
+        "tests/fit/test_fit_noise.py::test_iterations_given_as_a_function_cost_what_the_number_costs",
         "every iteration but one is free",
     ),
     Mutant(
@@ -48,7 +48,7 @@ MUTANTS = [
         "python/fliphat/fit/plan.py",
         '"iterations": noise.iterations,',
         '"iterations": noise.iterations + 1,',
-        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
         "everyone",
     ),
     Mutant(
@@ -56,7 +56,7 @@ MUTANTS = [
         "python/fliphat/fit/plan.py",
         '"sparsity": noise.sparsity,',
         '"sparsity": min(noise.sparsity + 1, self.dim),',
-        "tests/test_fit_noise.py::test_without_a_reward_noise_is_released_all_the_same",
+        "tests/fit/test_fit_noise.py::test_without_a_reward_noise_is_released_all_the_same",
         "everyone",
     ),
     Mutant(
@@ -64,7 +64,7 @@ MUTANTS = [
         "python/fliphat/fit/plan.py",
         '"value_noise": noise.value_noise,',
         '"value_noise": "gaussian",',
-        "tests/test_fit_noise.py::test_pure_privacy_releases_laplace_values_and_only_it",
+        "tests/fit/test_fit_noise.py::test_pure_privacy_releases_laplace_values_and_only_it",
         "the claim of pure privacy, which no Gaussian noise supports",
     ),
     Mutant(
@@ -72,7 +72,7 @@ MUTANTS = [
         "python/fliphat/policies/store/directory/recover.py",
         "for user in users_of(rounds):",
         'for user in users_of(rounds[rounds["arm"] >= 0]):',
-        "tests/test_store_users.py::test_an_invalid_round_counts_for_its_user_when_the_journal_is_read_again",
+        "tests/store/test_store_users.py::test_an_invalid_round_counts_for_its_user_when_the_journal_is_read_again",
         "whether a context was valid decides which later round is learned from",
     ),
     Mutant(
@@ -80,7 +80,7 @@ MUTANTS = [
         "python/fliphat/policies/store/directory/store.py",
         "users = Counter(users_of(rounds))",
         'users = Counter(users_of(rounds[rounds["arm"] >= 0]))',
-        "tests/test_store_users.py::test_an_invalid_round_counts_for_its_user_once_its_episode_is_committed",
+        "tests/store/test_store_users.py::test_an_invalid_round_counts_for_its_user_once_its_episode_is_committed",
         "whether a context was valid decides which later round is learned from",
     ),
     Mutant(
@@ -88,7 +88,7 @@ MUTANTS = [
         "python/fliphat/fit/iht.py",
         "theta = shrunk(theta, _value_noise(plan))",
         "theta = shrunk(theta, _value_noise(plan) * (2 - present.mean()))",
-        "tests/test_fit_noise.py::test_how_many_rewards_came_moves_no_estimate_of_rows_that_say_nothing",
+        "tests/fit/test_fit_noise.py::test_how_many_rewards_came_moves_no_estimate_of_rows_that_say_nothing",
         "an exact count of private things leaves with the estimate",
     ),
     Mutant(
@@ -96,7 +96,7 @@ MUTANTS = [
         "python/fliphat/policies/store/directory/store.py",
         "for name in now if before.get(name) != now[name])",
         'for name in now if before.get(name) != now[name] and name != "rounds_per_user")',
-        "tests/test_store_users.py::test_no_argument_of_the_guarantee_can_change_between_openings",
+        "tests/store/test_store_users.py::test_no_argument_of_the_guarantee_can_change_between_openings",
         "rows of k rounds a user are fitted with noise for fewer",
     ),
     Mutant(
@@ -104,7 +104,7 @@ MUTANTS = [
         "python/fliphat/fit/iht.py",
         "        if isinstance(plan, EmptyPlan):\n            estimate",
         "        if isinstance(plan, EmptyPlan) or not present.any():\n            estimate",
-        "tests/test_fit_noise.py::test_without_a_reward_noise_is_released_all_the_same",
+        "tests/fit/test_fit_noise.py::test_without_a_reward_noise_is_released_all_the_same",
         "an estimate without noise tells that nobody's reward came",
     ),
     Mutant(
@@ -112,7 +112,7 @@ MUTANTS = [
         "python/fliphat/fit/plan.py",
         '"value_scale": noise.value_scale,',
         '"value_scale": noise.value_scale * 2 // 3,',
-        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
         "everyone",
     ),
     Mutant(
@@ -120,7 +120,7 @@ MUTANTS = [
         "python/fliphat/fit/plan.py",
         '"pick_scale": noise.pick_scale,',
         '"pick_scale": noise.pick_scale * 2 // 3,',
-        "tests/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
         "everyone",
     ),
     Mutant(
@@ -129,7 +129,7 @@ MUTANTS = [
         "known = self.fit.run(episode.plan, rows, numbers, present, self.known)",
         "self.fit.run(episode.plan, rows, numbers, present, self.known)\n"
         "        known = self.fit.run(episode.plan, rows, numbers, present, self.known)",
-        "tests/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, one round a person]",
+        "tests/privacy/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, one round a person]",
         "everyone",
     ),
     Mutant(
@@ -137,7 +137,7 @@ MUTANTS = [
         "python/fliphat/policies/engine/engine.py",
         "within[i] = before < self.settings.rounds_per_user",
         "within[i] = before <= self.settings.rounds_per_user",
-        "tests/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, ids, a second episode where k = 1]",
+        "tests/privacy/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, ids, a second episode where k = 1]",
         "users with more rounds than k",
     ),
     Mutant(

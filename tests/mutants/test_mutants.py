@@ -57,12 +57,12 @@ def test_a_change_that_breaks_nothing_survives(tmp_path, python_killers_pass):
         "python/fliphat/__init__.py",
         "from fliphat.policies",
         "from  fliphat.policies",
-        "tests/test_package.py",
+        "tests/project/test_package.py",
         "nothing",
     )
     root = copy_package(tmp_path)
     mutate(harmless, root)
-    assert not killed(run_pytest(["tests/test_fit_noise.py"], root))
+    assert not killed(run_pytest(["tests/fit/test_fit_noise.py"], root))
 
 
 @pytest.mark.parametrize("times", [0, 2])

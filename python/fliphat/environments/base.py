@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
+from fliphat import arguments
 
 MAX_SEED = 2**64 - 1
 MAX_ROUNDS = 2**40
@@ -127,9 +127,9 @@ class Environment(ABC):
     round: int
 
     def __init__(self, dim: int, arms: int, seed: int, *, most_columns: int = 2**31 - 1) -> None:
-        self.dim = _check.integer("dim", dim, 1, most_columns)
-        self.arms = _check.integer("arms", arms, 1, 2**20)
-        self.seed = _check.integer("seed", seed, 0, MAX_SEED)
+        self.dim = arguments.integer("dim", dim, 1, most_columns)
+        self.arms = arguments.integer("arms", arms, 1, 2**20)
+        self.seed = arguments.integer("seed", seed, 0, MAX_SEED)
         self.round = 0
 
     @abstractmethod
@@ -179,7 +179,7 @@ class Environment(ABC):
         >>> bool(env.play(1000).regret.mean() > 0.5), env.round
         (True, 2000)
         """
-        rounds = _check.integer("rounds", rounds, 0, MOST_AT_ONCE)
+        rounds = arguments.integer("rounds", rounds, 0, MOST_AT_ONCE)
         pairs = sparse_pairs("estimate", estimate, self.dim)
         outcome = self._play(self.round, rounds, pairs, bool(rows), out)
         self.round += rounds
@@ -204,7 +204,7 @@ class Environment(ABC):
         >>> rounds.contexts.shape, rounds.contexts.dtype.name, len(rounds.settle([0, 1, 2, 0, 1]))
         ((5, 3, 20), 'float32', 5)
         """
-        rounds = _check.integer("rounds", rounds, 0, MOST_AT_ONCE)
+        rounds = arguments.integer("rounds", rounds, 0, MOST_AT_ONCE)
         drawn = self._draw(self.round, rounds)
         self.round += rounds
         return drawn
@@ -221,7 +221,7 @@ class Environment(ABC):
         >>> bool((env.play(4).rewards == once).all())
         True
         """
-        self.round = _check.integer("round", round, 0, MAX_ROUNDS)
+        self.round = arguments.integer("round", round, 0, MAX_ROUNDS)
 
 
 def sparse_pairs(name: str, vector: Any, dim: int) -> Pairs:

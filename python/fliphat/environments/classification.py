@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native, kernels
+from fliphat import _native, arguments, kernels
 from fliphat.environments.base import Outcome, Pairs, Rounds, row_buffer
 from fliphat.environments.native import NativeEnvironment
 
@@ -165,5 +165,5 @@ def from_classification(
         spread = examples.std(axis=0)
         examples = (examples - examples.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     if dim is not None:
-        dim = _check.integer("dim", dim, 1, 2**31 - 1)
+        dim = arguments.integer("dim", dim, 1, 2**31 - 1)
     return ClassificationBandit(examples.astype(np.float32), labels, dim, seed)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.environments.base import Outcome, Pairs, Rounds, sparse_pairs
 from fliphat.environments.native import NativeEnvironment
 
@@ -73,23 +73,23 @@ class SparseClicks(NativeEnvironment):
         seed: int = 0,
     ) -> None:
         super().__init__(dim, arms, seed)
-        self.nonzeros = _check.integer("nonzeros", nonzeros, 2, 1000)
+        self.nonzeros = arguments.integer("nonzeros", nonzeros, 2, 1000)
         if hashed is None:
             hashed = self.nonzeros // 5
-        self.hashed = _check.integer("hashed", hashed, 0, self.nonzeros - 1)
-        self.power = _check.within("power", power, 0.0, 10.0)
+        self.hashed = arguments.integer("hashed", hashed, 0, self.nonzeros - 1)
+        self.power = arguments.within("power", power, 0.0, 10.0)
         fields = self.nonzeros - self.hashed
         columns = self.dim - self.dim // 5 if self.hashed else self.dim
         if columns < 2 * fields:
             raise ValueError(f"dim must give each of {fields} fields at least 2 columns, got {self.dim}")
         self.cardinalities = _field_sizes(columns, fields)
         if coefficients is None:
-            self._truth = self._draw_truth(_check.integer("sparsity", sparsity, 0, columns))
+            self._truth = self._draw_truth(arguments.integer("sparsity", sparsity, 0, columns))
         else:
             self._truth = sparse_pairs("coefficients", coefficients, self.dim)
         if intercept is None:
             intercept = -float(self._frequencies(self._truth[0]) @ self._truth[1])
-        self.intercept = _check.within("intercept", intercept, -1e6, 1e6)
+        self.intercept = arguments.within("intercept", intercept, -1e6, 1e6)
         self._simulator = self._make_simulator()
 
     def _frequencies(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fliphat import _check
+from fliphat import arguments
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class AR1:
     phi: float = 0.1
 
     def __post_init__(self) -> None:
-        phi = _check.real("phi", self.phi)
+        phi = arguments.real("phi", self.phi)
         if not -1 < phi < 1:
             raise ValueError(f"phi must be above -1 and below 1, got {self.phi!r}")
 
@@ -54,7 +54,7 @@ class Equicorrelated:
     rho: float = 0.3
 
     def __post_init__(self) -> None:
-        rho = _check.real("rho", self.rho)
+        rho = arguments.real("rho", self.rho)
         if not 0 <= rho < 1:
             raise ValueError(f"rho must be at least 0 and below 1, got {self.rho!r}")
 
@@ -111,7 +111,7 @@ class TruncatedNormal:
     bound: float = 2.0
 
     def __post_init__(self) -> None:
-        _check.within("bound", self.bound, 0.1, 1e6)
+        arguments.within("bound", self.bound, 0.1, 1e6)
 
     @property
     def _native(self) -> dict[str, Any]:
@@ -157,10 +157,10 @@ class Blocks:
     width: int = 20
 
     def __post_init__(self) -> None:
-        rho = _check.real("rho", self.rho)
+        rho = arguments.real("rho", self.rho)
         if not 0 <= rho < 1:
             raise ValueError(f"rho must be at least 0 and below 1, got {self.rho!r}")
-        _check.integer("width", self.width, 1, 2**31 - 1)
+        arguments.integer("width", self.width, 1, 2**31 - 1)
 
     @property
     def _native(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fliphat import _check, theory
+from fliphat import arguments, theory
 from fliphat.environments.contexts import ContextDistribution, Independent
 from fliphat.environments.linear import SparseLinear
 from fliphat.environments.truth import sparse_truth
@@ -66,19 +66,19 @@ def margin_family(
     >>> bool(np.allclose(means[:, 2] - means[:, 1], 1.0, atol=1e-5))
     True
     """
-    alpha = _check.real("alpha", alpha)
+    alpha = arguments.real("alpha", alpha)
     if not alpha >= 0:
         raise ValueError(f"alpha must be a number of at least 0, or math.inf, got {alpha!r}")
-    arms = _check.integer("arms", arms, 2, 2**20)
-    dim = _check.integer("dim", dim, 2, 2**31 - 1)
-    sparsity = _check.integer("sparsity", sparsity, 1, dim)
-    width = _check.positive("width", width)
+    arms = arguments.integer("arms", arms, 2, 2**20)
+    dim = arguments.integer("dim", dim, 2, 2**31 - 1)
+    sparsity = arguments.integer("sparsity", sparsity, 1, dim)
+    width = arguments.positive("width", width)
     if (horizon is None) == (alpha == 0):
         raise ValueError(f"horizon must be given for alpha = 0 and only then, got alpha = {alpha!r}")
     margin: tuple[float, float | None] = (width, None if math.isinf(alpha) else alpha)
     if horizon is not None:
-        rounds = _check.integer("horizon", horizon, 1, 2**62)
-        gap = _check.positive("constant", constant) * math.sqrt(math.log(dim) / rounds)
+        rounds = arguments.integer("horizon", horizon, 1, 2**62)
+        gap = arguments.positive("constant", constant) * math.sqrt(math.log(dim) / rounds)
         if gap > width:
             raise ValueError(
                 f"horizon must be large enough for a gap of {gap:g} to be at most width = {width:g}"

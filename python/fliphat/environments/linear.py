@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.environments.base import Outcome, Pairs, Rounds, row_buffer, sparse_pairs
 from fliphat.environments.contexts import AR1, ContextDistribution
 from fliphat.environments.native import NativeEnvironment
@@ -95,12 +95,12 @@ class SparseLinear(NativeEnvironment):
         if not isinstance(self.contexts, ContextDistribution):
             allowed = ", ".join(kind.__name__ for kind in get_args(ContextDistribution))
             raise TypeError(f"contexts must be one of {allowed}, got {type(contexts).__name__}")
-        self.context_scale = _check.positive("context_scale", context_scale)
-        self.context_mean = _check.within("context_mean", context_mean, -1e30, 1e30)
-        self.reward_offset = _check.within("reward_offset", reward_offset, -1e300, 1e300)
-        self.reward = _check.choice("reward", reward, ("linear", "binary"))
-        self.noise = _check.choice("noise", noise, NOISES)
-        self.noise_scale = _check.within("noise_scale", noise_scale, 0.0, 1e300)
+        self.context_scale = arguments.positive("context_scale", context_scale)
+        self.context_mean = arguments.within("context_mean", context_mean, -1e30, 1e30)
+        self.reward_offset = arguments.within("reward_offset", reward_offset, -1e300, 1e300)
+        self.reward = arguments.choice("reward", reward, ("linear", "binary"))
+        self.noise = arguments.choice("noise", noise, NOISES)
+        self.noise_scale = arguments.within("noise_scale", noise_scale, 0.0, 1e300)
         if self.reward == "binary" and (self.context_mean or self.reward_offset):
             raise ValueError(
                 "context_mean and reward_offset must be 0 for binary rewards, "

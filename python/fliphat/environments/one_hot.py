@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.environments.base import Environment, Outcome, Pairs, Rounds, row_buffer, sparse_pairs
 from fliphat.environments.truth import sparse_truth
 
@@ -57,12 +57,12 @@ class OneHot(Environment):
         seed: int = 0,
     ) -> None:
         super().__init__(dim, arms, seed)
-        self.groups = _check.integer("groups", groups, 1, self.dim)
+        self.groups = arguments.integer("groups", groups, 1, self.dim)
         if coefficients is None:
             self._truth = sparse_truth(self.dim, sparsity, positions="random", seed=self.seed)
         else:
             self._truth = sparse_pairs("coefficients", coefficients, self.dim)
-        self.noise_scale = _check.within("noise_scale", noise_scale, 0.0, 1e300)
+        self.noise_scale = arguments.within("noise_scale", noise_scale, 0.0, 1e300)
         # First columns of the groups, and the end of the last one.
         self._starts = np.arange(self.groups + 1, dtype=np.int64) * self.dim // self.groups
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.environments.base import MAX_SEED, Pairs
 
 # Keeps these draws apart from any other use of the same seed.
@@ -46,13 +46,13 @@ def sparse_truth(
     >>> bool(((abs(values) >= 0.5) & (abs(values) <= 1.0)).all())
     True
     """
-    dim = _check.integer("dim", dim, 1, 2**31 - 1)
-    sparsity = _check.integer("sparsity", sparsity, 0, dim)
-    _check.choice("positions", positions, ("first", "random"))
-    low, high = _check.positive("low", low), _check.positive("high", high)
+    dim = arguments.integer("dim", dim, 1, 2**31 - 1)
+    sparsity = arguments.integer("sparsity", sparsity, 0, dim)
+    arguments.choice("positions", positions, ("first", "random"))
+    low, high = arguments.positive("low", low), arguments.positive("high", high)
     if low > high:
         raise ValueError(f"low must be at most high, got {low!r} and {high!r}")
-    rng = np.random.default_rng([_STREAM, _check.integer("seed", seed, 0, MAX_SEED)])
+    rng = np.random.default_rng([_STREAM, arguments.integer("seed", seed, 0, MAX_SEED)])
     values = rng.uniform(low, high, sparsity) * rng.choice([-1.0, 1.0], sparsity)
     columns = np.arange(sparsity)
     if positions == "random":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, kernels
+from fliphat import arguments, kernels
 from fliphat.evaluation.log import Log
 from fliphat.evaluation.value import Value, value_of_mean
 from fliphat.policies.fliphat import FLIPHAT
@@ -95,7 +95,7 @@ def replay(policy: FLIPHAT, log: Log, *, seed: int = 0, confidence: float = 0.95
             f"log must have been shown uniformly to be replayed: probabilities of 1/{log.arm_count}; "
             f"use inverse_propensity, self_normalised or doubly_robust for a fixed policy"
         )
-    rng = np.random.default_rng(_check.integer("seed", seed, 0, 2**63 - 1))
+    rng = np.random.default_rng(arguments.integer("seed", seed, 0, 2**63 - 1))
     matched: list[npt.NDArray[np.int64]] = []
     at = 0
     while at < len(log):

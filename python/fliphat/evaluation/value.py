@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
+from fliphat import arguments
 
 __all__ = ["Value", "value_of_mean"]
 
@@ -60,7 +60,7 @@ def value_of_mean(
     method: str, contributions: npt.NDArray[np.float64], effective_rounds: float, confidence: float
 ) -> Value:
     """Return the mean of independent contributions, with the normal interval of a mean."""
-    confidence = _check.real("confidence", confidence)
+    confidence = arguments.real("confidence", confidence)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be above 0 and below 1, got {confidence!r}")
     rounds = len(contributions)

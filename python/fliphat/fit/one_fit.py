@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.fit import defaults
 from fliphat.fit.plan import Budget, IhtPlan, Noise
 from fliphat.privacy.calibration import calibrate
@@ -61,7 +61,7 @@ class OneFit:
 
     def in_units(self, step_size: float) -> float:
         """Return a step as the kernel takes it."""
-        return _check.positive("step_size", step_size) * self.feature_scale**-2
+        return arguments.positive("step_size", step_size) * self.feature_scale**-2
 
 
 def plan_one_fit(

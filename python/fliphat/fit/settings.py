@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.fit import defaults
 from fliphat.privacy.paper import paper_context_bound
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, check_delta
@@ -96,11 +96,11 @@ class Settings:
         column_scales: object = None,
     ) -> Settings:
         """Return the arguments with defaults filled in; errors name the argument."""
-        dim = _check.integer("dim", dim, 1, _LARGEST_DIM)
-        sparsity = _check.integer("sparsity", sparsity, 1, dim)
-        _check.choice("episodes", episodes, ("planned", "doubling"))
-        _check.choice("calibration", calibration, ("proven", "paper"))
-        _check.choice("loss", loss, ("squared", "logistic"))
+        dim = arguments.integer("dim", dim, 1, _LARGEST_DIM)
+        sparsity = arguments.integer("sparsity", sparsity, 1, dim)
+        arguments.choice("episodes", episodes, ("planned", "doubling"))
+        arguments.choice("calibration", calibration, ("proven", "paper"))
+        arguments.choice("loss", loss, ("squared", "logistic"))
         paper = calibration == "paper"
         fit = _checked_fit(
             fit,
@@ -120,11 +120,11 @@ class Settings:
         )
         if mechanism is None:
             mechanism = "laplace" if paper else "exponential"
-        _check.choice("mechanism", mechanism, MECHANISMS)
+        arguments.choice("mechanism", mechanism, MECHANISMS)
         if not isinstance(warm_start, (bool, np.bool_)):
             raise TypeError(f"warm_start must be True or False, got {type(warm_start).__name__}")
         if first_episode is not None:
-            first_episode = _check.integer("first_episode", first_episode, 1, MAX_COUNT)
+            first_episode = arguments.integer("first_episode", first_episode, 1, MAX_COUNT)
             if episodes != "planned":
                 raise ValueError(
                     "first_episode is only for episodes='planned': doubling episodes start with 1 round"
@@ -138,18 +138,18 @@ class Settings:
             context_bound = (
                 paper_context_bound(dim)
                 if context_bound is None
-                else _check.positive("context_bound", context_bound)
+                else arguments.positive("context_bound", context_bound)
             )
         elif context_bound is not None:
             raise ValueError(
                 "context_bound is only for calibration='paper': proven noise needs no bound on contexts"
             )
-        context_scale = _check.positive("context_scale", context_scale)
+        context_scale = arguments.positive("context_scale", context_scale)
         pilot = isinstance(reward_scale, str)
         if pilot:
-            _check.choice("reward_scale", reward_scale, ("estimate",))
+            arguments.choice("reward_scale", reward_scale, ("estimate",))
             reward_scale = 1.0
-        reward_scale = _check.positive("reward_scale", reward_scale)
+        reward_scale = arguments.positive("reward_scale", reward_scale)
         if not isinstance(intercept, (bool, np.bool_)):
             raise TypeError(f"intercept must be True or False, got {type(intercept).__name__}")
         ours = {
@@ -164,29 +164,29 @@ class Settings:
         if pilot and loss == "logistic":
             raise ValueError("reward_scale must be a number with loss='logistic': rewards are 0 and 1")
         if seed is not None:
-            seed = _check.integer("seed", seed, 0, 2**64 - 1)
+            seed = arguments.integer("seed", seed, 0, 2**64 - 1)
         return cls(
             dim=dim,
             sparsity=sparsity,
-            epsilon=_check.positive("epsilon", epsilon),
+            epsilon=arguments.positive("epsilon", epsilon),
             delta=check_delta(delta),
             episodes=episodes,
             warm_start=bool(warm_start),
             first_episode=first_episode,
-            growth=_check.within("growth", growth, 1.0, 16.0),
+            growth=arguments.within("growth", growth, 1.0, 16.0),
             calibration=calibration,
             mechanism=mechanism,
             loss=loss,
-            rounds_per_user=_check.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT),
+            rounds_per_user=arguments.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT),
             context_scale=context_scale,
             reward_scale=reward_scale,
             gradient_clip=defaults.bandit_clip(context_scale, reward_scale)
             if gradient_clip is None
-            else _check.positive("gradient_clip", gradient_clip),
-            reward_clip=None if reward_clip is None else _check.positive("reward_clip", reward_clip),
+            else arguments.positive("gradient_clip", gradient_clip),
+            reward_clip=None if reward_clip is None else arguments.positive("reward_clip", reward_clip),
             l1_radius=defaults.l1_radius(sparsity, context_scale, reward_scale * defaults.curvature(loss))
             if l1_radius is None
-            else _check.positive("l1_radius", l1_radius),
+            else arguments.positive("l1_radius", l1_radius),
             context_bound=context_bound,
             iterations=_checked_per_episode("iterations", iterations, checked_iterations),
             step_size=_checked_per_episode("step_size", step_size, checked_step_size),
@@ -252,17 +252,17 @@ def checked_iterations(value: object) -> int:
     """Return M, from 0: no iteration computes and releases nothing."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return _check.integer("iterations", value, 0, _MOST_ITERATIONS)
+    return arguments.integer("iterations", value, 0, _MOST_ITERATIONS)
 
 
 def checked_step_size(value: object) -> float:
     """Return eta, above 0."""
-    return _check.positive("step_size", value)
+    return arguments.positive("step_size", value)
 
 
 def checked_share(value: object) -> float:
     """Return a share of rounds, from 0 to 1."""
-    return _check.within("exploration", value, 0.0, 1.0)
+    return arguments.within("exploration", value, 0.0, 1.0)
 
 
 def _checked_exploration(given: PerEpisode) -> PerEpisode:
@@ -289,7 +289,7 @@ def _checked_fit(fit: str | None, only_iht: dict[str, bool]) -> str:
     given = [name for name, is_given in only_iht.items() if is_given]
     if fit is None:
         return "iht" if given else DEFAULT_FIT
-    _check.choice("fit", fit, FITS)
+    arguments.choice("fit", fit, FITS)
     if fit == "pursuit" and given:
         raise ValueError(f"fit must be 'iht' with {given[0]}, got 'pursuit'")
     return fit

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.kernels import _gradient, _rows
 
 #: Largest integer radius of the ball: integers of a row fit 16 bits.
@@ -127,7 +127,7 @@ def ball_gradient(
     groups = _integers("arms", arms)
     if groups.shape != (n,):
         raise ValueError(f"arms must have shape ({n},), one arm for each row of X, got shape {groups.shape}")
-    count = _check.integer("count", count, 1, 2**31 - 1)
+    count = arguments.integer("count", count, 1, 2**31 - 1)
     flags = None if present is None else _gradient.present_flags(present, n)
     sums = _native.ball_gradient(_rows.native(rows), factors, groups, count, *ball[:-1], flags, ball[-1])
     return sums.reshape(count, len(ball[0]) + (one is not None))
@@ -162,7 +162,7 @@ def clipped_size(
     >>> total, total * step
     (49152, 1.5)
     """
-    cap = _check.within("cap", cap, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
+    cap = arguments.within("cap", cap, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
     sizes = _rows.vector("residuals", residuals, None)
     flags = None if present is None else _gradient.present_flags(present, len(sizes))
     return _native.clipped_size(sizes, cap, flags), cap / SIZE_LIMIT
@@ -175,10 +175,10 @@ _Ball = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], float | None, int,
 def _ball(
     X: Any, columns: npt.ArrayLike | None, radius: int, scale: npt.ArrayLike, one: float | None, threads: Any
 ) -> tuple[Any, int, _Ball]:
-    radius = _check.integer("radius", radius, 1, MOST_RADIUS)
-    one = None if one is None else _check.real("one", one)
+    radius = arguments.integer("radius", radius, 1, MOST_RADIUS)
+    one = None if one is None else arguments.real("one", one)
     if threads is not None:
-        threads = _check.integer("threads", threads, 1, _gradient.MOST_THREADS)
+        threads = arguments.integer("threads", threads, 1, _gradient.MOST_THREADS)
     rows = _rows.sparse_rows("X", X) if _rows.is_sparse(X) else _rows.dense_rows("X", X, 2, copy=False)
     _rows.nonempty("X", rows.shape)
     n, d = rows.shape

@@ -7,7 +7,7 @@ from typing import Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.kernels import _peel
 
 _Columns = npt.NDArray[np.int64]
@@ -105,8 +105,8 @@ def pick_columns(
         raise TypeError(f"signed must be True or False, got {signed!r}")
     columns, signs = _native.pick_columns(
         array,
-        _check.integer("picks", picks, 0, len(array) - len(np.unique(outside))),
-        _check.integer("scale", scale, 1, _peel.SCALE_LIMIT - 1),
+        arguments.integer("picks", picks, 0, len(array) - len(np.unique(outside))),
+        arguments.integer("scale", scale, 1, _peel.SCALE_LIMIT - 1),
         outside,
         bool(signed),
     )

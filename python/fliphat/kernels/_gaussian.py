@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.kernels import _rows
 
 __all__ = ["gaussian_release"]
@@ -57,7 +57,7 @@ def gaussian_release(values: npt.ArrayLike, sigmas: npt.ArrayLike | int) -> npt.
     if scales.dtype.kind not in "iu":
         raise TypeError(f"sigmas must be integers, got {scales.dtype}")
     if scales.ndim == 0:
-        scales = np.full(len(released), _check.integer("sigmas", int(scales), 1, _MAX_SCALE))
+        scales = np.full(len(released), arguments.integer("sigmas", int(scales), 1, _MAX_SCALE))
     if scales.shape != released.shape:
         raise ValueError(f"sigmas must have the shape of values, {released.shape}, got {scales.shape}")
     if len(scales) and not (scales.min() >= 1 and scales.max() <= _MAX_SCALE):

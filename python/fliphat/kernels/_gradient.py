@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.kernels import _rows
 
 #: A row moves a sum by at most this much; replacing one row moves it by at most twice this, ``2**16``.
@@ -77,11 +77,11 @@ def clipped_gradient(
     >>> sums, sums * step
     (array([-16384,  32768]), array([-0.5,  1. ]))
     """
-    clip = _check.within("clip", clip, SMALLEST_CLIP, LARGEST_CLIP)
-    limit = np.inf if reward_clip is None else _check.positive("reward_clip", reward_clip)
-    _check.choice("loss", loss, ("squared", "logistic"))
+    clip = arguments.within("clip", clip, SMALLEST_CLIP, LARGEST_CLIP)
+    limit = np.inf if reward_clip is None else arguments.positive("reward_clip", reward_clip)
+    arguments.choice("loss", loss, ("squared", "logistic"))
     if threads is not None:
-        threads = _check.integer("threads", threads, 1, MOST_THREADS)
+        threads = arguments.integer("threads", threads, 1, MOST_THREADS)
     rows = _rows.sparse_rows("X", X) if _rows.is_sparse(X) else _rows.dense_rows("X", X, 2, copy=False)
     _rows.nonempty("X", rows.shape)
     n, d = rows.shape

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.kernels import _rows
 
 SCALE_RANGE = (2.0**-900, 2.0**900)
@@ -58,7 +58,7 @@ def laplace(scale: float, size: int | tuple[int, ...]) -> npt.NDArray[np.float64
     """
     scale = _scale(scale)
     shape = size if isinstance(size, tuple) else (size,)
-    shape = tuple(_check.integer("size", length, 0, 2**62) for length in shape)
+    shape = tuple(arguments.integer("size", length, 0, 2**62) for length in shape)
     noise = np.empty(shape)
     _native.laplace_fill(noise.reshape(-1), scale)
     return noise
@@ -116,7 +116,7 @@ def laplace_mechanism(values: npt.ArrayLike, scale: float) -> npt.NDArray[np.flo
 
 
 def _scale(scale: float) -> float:
-    number = _check.positive("scale", scale)
+    number = arguments.positive("scale", scale)
     low, high = SCALE_RANGE
     if not low <= number <= high:
         raise ValueError(f"scale must be a number from 2**-900 to 2**900, got {number!r}")

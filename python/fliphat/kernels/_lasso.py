@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.kernels import _rows
 
 _MOST_SWEEPS = 1_000_000
@@ -68,8 +68,8 @@ def lasso(
     return _native.lasso_fit(
         matrix,
         c,
-        _check.positive("penalty", penalty),
+        arguments.positive("penalty", penalty),
         begin,
-        _check.positive("tolerance", tolerance),
-        _check.integer("most_sweeps", most_sweeps, 1, _MOST_SWEEPS),
+        arguments.positive("tolerance", tolerance),
+        arguments.integer("most_sweeps", most_sweeps, 1, _MOST_SWEEPS),
     )[0]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.kernels import _gradient, _rows
 
 _MOST_ITERATIONS = 10_000
@@ -126,7 +126,7 @@ def fit(
     settings = fit_settings(d, **public)
     rewards, begin, flags = _aligned(y, start, present, n, d)
     if threads is not None:
-        threads = _check.integer("threads", threads, 1, _gradient.MOST_THREADS)
+        threads = arguments.integer("threads", threads, 1, _gradient.MOST_THREADS)
     iterates = _native.niht_fit(native, rewards, begin, settings, flags, threads, seeded)
     dense = []
     for columns, values in iterates:
@@ -154,17 +154,17 @@ def fit_settings(
 ) -> _native.FitSettings:
     """Check the public parameters of a fit in `d` dimensions; `noiseless` (for baselines) is not private."""
     return _native.FitSettings(
-        sparsity=_check.integer("sparsity", sparsity, 1, d),
-        iterations=_check.integer("iterations", iterations, 1, _MOST_ITERATIONS),
-        step_size=_check.positive("step_size", step_size),
-        l1_radius=_check.positive("l1_radius", l1_radius),
-        clip=_check.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP),
-        reward_clip=np.inf if reward_clip is None else _check.positive("reward_clip", reward_clip),
-        loss=_check.choice("loss", loss, ("squared", "logistic")),
-        mechanism=_check.choice("mechanism", mechanism, ("exponential", "laplace")),
-        pick_scale=_check.integer("pick_scale", pick_scale, 1, _LARGEST_SCALE),
-        value_noise=_check.choice("value_noise", value_noise, ("rounded_gaussian", "gaussian", "laplace")),
-        value_scale=_check.integer("value_scale", value_scale, 1, _LARGEST_SCALE),
+        sparsity=arguments.integer("sparsity", sparsity, 1, d),
+        iterations=arguments.integer("iterations", iterations, 1, _MOST_ITERATIONS),
+        step_size=arguments.positive("step_size", step_size),
+        l1_radius=arguments.positive("l1_radius", l1_radius),
+        clip=arguments.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP),
+        reward_clip=np.inf if reward_clip is None else arguments.positive("reward_clip", reward_clip),
+        loss=arguments.choice("loss", loss, ("squared", "logistic")),
+        mechanism=arguments.choice("mechanism", mechanism, ("exponential", "laplace")),
+        pick_scale=arguments.integer("pick_scale", pick_scale, 1, _LARGEST_SCALE),
+        value_noise=arguments.choice("value_noise", value_noise, ("rounded_gaussian", "gaussian", "laplace")),
+        value_scale=arguments.integer("value_scale", value_scale, 1, _LARGEST_SCALE),
         noiseless=noiseless,
     )
 
@@ -190,12 +190,12 @@ def fit_paper(
         native,
         rewards,
         begin,
-        _check.integer("sparsity", sparsity, 1, d),
-        _check.integer("iterations", iterations, 0, _MOST_ITERATIONS),
-        _check.positive("step_size", step_size),
-        _check.positive("l1_radius", l1_radius),
-        _check.positive("reward_clip", reward_clip),
-        _check.positive("noise_scale", noise_scale),
+        arguments.integer("sparsity", sparsity, 1, d),
+        arguments.integer("iterations", iterations, 0, _MOST_ITERATIONS),
+        arguments.positive("step_size", step_size),
+        arguments.positive("l1_radius", l1_radius),
+        arguments.positive("reward_clip", reward_clip),
+        arguments.positive("noise_scale", noise_scale),
         flags,
         seeded,
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.kernels import _rows
 
 #: Scales and standard deviations are below this.
@@ -87,11 +87,11 @@ def peel(
     array = integer_vector("v", v)
     return _native.peel(
         array,
-        _check.integer("s", s, 0, len(array)),
-        _check.integer("pick_scale", pick_scale, 1, SCALE_LIMIT - 1),
-        _check.integer("value_scale", value_scale, 1, SCALE_LIMIT - 1),
-        _check.choice("mechanism", mechanism, ("exponential", "laplace")),
-        _check.choice("value_noise", value_noise, ("rounded_gaussian", "gaussian", "laplace")),
+        arguments.integer("s", s, 0, len(array)),
+        arguments.integer("pick_scale", pick_scale, 1, SCALE_LIMIT - 1),
+        arguments.integer("value_scale", value_scale, 1, SCALE_LIMIT - 1),
+        arguments.choice("mechanism", mechanism, ("exponential", "laplace")),
+        arguments.choice("value_noise", value_noise, ("rounded_gaussian", "gaussian", "laplace")),
     )
 
 

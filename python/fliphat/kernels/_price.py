@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 
 __all__ = ["price"]
 
@@ -49,14 +49,14 @@ def price(
     >>> round(price(1.0, [both], step=0.01, below=500, above=700), 5)
     0.00646
     """
-    epsilon, step = _check.real("epsilon", epsilon), _check.real("step", step)
+    epsilon, step = arguments.real("epsilon", epsilon), arguments.real("step", step)
     if not abs(epsilon) <= 1e6:
         raise ValueError(f"epsilon must be a number from -1e6 to 1e6, got {epsilon!r}")
     return _native.price(
         epsilon,
-        [[(kind, _check.real("size", size)) for kind, size in fit] for fit in menu],
-        _check.integer("users", users, 1, 2**31),
+        [[(kind, arguments.real("size", size)) for kind, size in fit] for fit in menu],
+        arguments.integer("users", users, 1, 2**31),
         step,
-        _check.integer("below", below, 0, _MOST),
-        _check.integer("above", above, 0, _MOST),
+        arguments.integer("below", below, 0, _MOST),
+        arguments.integer("above", above, 0, _MOST),
     )

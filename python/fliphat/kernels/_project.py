@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.kernels import _rows
 
 
@@ -36,7 +36,7 @@ def project_l1(v: npt.ArrayLike, radius: float) -> npt.NDArray[np.float64]:
     ----------
     L. Condat, "Fast projection onto the simplex and the l1 ball", Mathematical Programming 158, 2016.
     """
-    radius = _check.positive("radius", radius)
+    radius = arguments.positive("radius", radius)
     array = _rows.vector("v", v, None)
     _rows.nonempty("v", array.shape)
     return _native.project_l1(array, radius)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, _native
+from fliphat import _native, arguments
 from fliphat.kernels import _rows
 
 
@@ -91,7 +91,7 @@ def _select_sparse(contexts: Any, theta: npt.ArrayLike, rng: np.random.Generator
     sparse = _rows.sparse_rows("contexts", contexts)
     _rows.nonempty("contexts", sparse.shape)
     rows, d = sparse.shape
-    count = rows if arms is None else _check.integer("arms", arms, 1, rows)
+    count = rows if arms is None else arguments.integer("arms", arms, 1, rows)
     if rows % count:
         raise ValueError(f"contexts must have a multiple of arms = {count} rows, got {rows}")
     chosen = _native.select_arms(_rows.native(sparse), count, _estimate(theta, d), _words(rng, rows // count))

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.fit import make_fit
 from fliphat.fit.base import Fit
 from fliphat.fit.iht import Iht
@@ -175,9 +175,9 @@ def plan(
     >>> print(found.assumptions[0])
     5 columns matter, each with a coefficient of 0.5 and a random sign.
     """
-    rounds = _check.integer("rounds", rounds, 1, _MOST_ROUNDS)
-    coefficient = _check.positive("coefficient", coefficient)
-    arguments: dict[str, Any] = {
+    rounds = arguments.integer("rounds", rounds, 1, _MOST_ROUNDS)
+    coefficient = arguments.positive("coefficient", coefficient)
+    numbers: dict[str, Any] = {
         "dim": dim,
         "sparsity": sparsity,
         "delta": delta,
@@ -187,14 +187,14 @@ def plan(
         "loss": loss,
         "fit": fit,
     }
-    normal = make_fit(Settings.checked(epsilon=epsilon, **arguments))
-    strict = make_fit(Settings.checked(epsilon=normal.settings.epsilon / 2, **arguments))
+    normal = make_fit(Settings.checked(epsilon=epsilon, **numbers))
+    strict = make_fit(Settings.checked(epsilon=normal.settings.epsilon / 2, **numbers))
     world = _world(normal.settings, coefficient, arms, matter, correlation, intercept, nonzeros)
     episodes = _episodes(normal, world, rounds)
     return Plan(
         settings={
             "epsilon": epsilon,
-            **arguments,
+            **numbers,
             "rounds": rounds,
             "coefficient": coefficient,
             "arms": arms,
@@ -224,8 +224,8 @@ def _world(
 ) -> World:
     """Return what is assumed, checked."""
     dim = settings.dim
-    density = _check.integer("nonzeros", dim if nonzeros is None else nonzeros, 1, dim) / dim
-    correlation = _check.real("correlation", correlation)
+    density = arguments.integer("nonzeros", dim if nonzeros is None else nonzeros, 1, dim) / dim
+    correlation = arguments.real("correlation", correlation)
     if not 0 <= correlation < 1:
         raise ValueError(f"correlation must be at least 0 and below 1, got {correlation!r}")
     if correlation > 0 and density < 1:
@@ -237,16 +237,16 @@ def _world(
         matter = max(1, settings.sparsity // 2)
         if not logistic:
             matter = min(matter, max(1, int(whole / one)))
-    matter = _check.integer("matter", matter, 1, dim)
+    matter = arguments.integer("matter", matter, 1, dim)
     return World(
         dim=dim,
-        arms=_check.integer("arms", arms, 2, 2**20),
+        arms=arguments.integer("arms", arms, 2, 2**20),
         matter=matter,
         coefficient=coefficient,
         context_scale=settings.context_scale,
         density=density,
         correlation=correlation,
-        intercept=_check.within("intercept", intercept, -1e300, 1e300),
+        intercept=arguments.within("intercept", intercept, -1e300, 1e300),
         # A typical reward is what the columns explain, and noise.
         noise=math.sqrt(max(whole - matter * one, 0.01 * whole)),
         logistic=logistic,

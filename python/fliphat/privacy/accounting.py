@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.privacy.conversion import delta_from_rho, epsilon_from_rho, rho_from_epsilon
 
 __all__ = [
@@ -198,7 +198,8 @@ def compose(costs: Iterable[Fraction]) -> Fraction:
 
 def _ratio(sensitivity: int, scale: int) -> Fraction:
     return Fraction(
-        _check.integer("sensitivity", sensitivity, 0, 2**63 - 1), _check.integer("scale", scale, 1, MAX_SCALE)
+        arguments.integer("sensitivity", sensitivity, 0, 2**63 - 1),
+        arguments.integer("scale", scale, 1, MAX_SCALE),
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.privacy import accounting, composition
 from fliphat.privacy.accounting import MAX_SCALE
 from fliphat.privacy.composition import Event, Gaussian, Pick
@@ -113,20 +113,20 @@ def calibrate(
     >>> round(scales.pick_gradient_noise, 3)
     0.028
     """
-    rows = _check.integer("rows", rows, 1, MAX_COUNT)
-    dim = _check.integer("dim", dim, 1, MAX_COUNT)
-    sparsity = _check.integer("sparsity", sparsity, 1, dim)
-    releases = sparsity * _check.integer("iterations", iterations, 1, MAX_COUNT)
-    rounds_per_user = _check.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT)
+    rows = arguments.integer("rows", rows, 1, MAX_COUNT)
+    dim = arguments.integer("dim", dim, 1, MAX_COUNT)
+    sparsity = arguments.integer("sparsity", sparsity, 1, dim)
+    releases = sparsity * arguments.integer("iterations", iterations, 1, MAX_COUNT)
+    rounds_per_user = arguments.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT)
     _check_lattice(rows, step_size, l1_radius, clip)
-    _check.choice("mechanism", mechanism, MECHANISMS)
+    arguments.choice("mechanism", mechanism, MECHANISMS)
     delta = check_delta(delta)
     if accounting is not None:
-        _check.choice("accounting", accounting, ("exact", "zcdp"))
+        arguments.choice("accounting", accounting, ("exact", "zcdp"))
     if value_noise is None:
         gaussian = "gaussian" if accounting == "zcdp" else "rounded_gaussian"
         value_noise = gaussian if delta else "laplace"
-    _check.choice("value_noise", value_noise, VALUE_NOISES)
+    arguments.choice("value_noise", value_noise, VALUE_NOISES)
     if delta == 0 and value_noise != "laplace":
         raise ValueError("value_noise must be 'laplace' when delta is 0: Gaussian noise is never pure DP")
     stated, exact = epsilon, None
@@ -203,7 +203,7 @@ def _kinds(
 ) -> tuple[tuple[int, int], ...]:
     """Return this fit's (sparsity, iterations), then those of the other kinds."""
     others = {
-        (_check.integer("fits", s, 1, MAX_COUNT), _check.integer("fits", m, 1, MAX_COUNT))
+        (arguments.integer("fits", s, 1, MAX_COUNT), arguments.integer("fits", m, 1, MAX_COUNT))
         for s, m in fits or ()
     } - {(sparsity, iterations)}
     return ((sparsity, iterations), *sorted(others))
@@ -318,13 +318,13 @@ def _budget(epsilon: float | None, delta: float, rho: float | Fraction | None) -
     if (epsilon is None) == (rho is None):
         raise ValueError("epsilon or rho must be given, and not both")
     if epsilon is not None:
-        epsilon = _check.positive("epsilon", epsilon)
+        epsilon = arguments.positive("epsilon", epsilon)
         allowed = epsilon if delta == 0 else accounting.rho_from_epsilon(epsilon, delta)
         # Rounded down to nothing: no scale is large enough, and the samplers' limit is the error to raise.
         return epsilon, Fraction(allowed or sys.float_info.min)
     if delta == 0:
         raise ValueError("delta must be above 0 when rho is given: zCDP alone never gives delta = 0")
-    rough = _check.positive("rho", rho)
+    rough = arguments.positive("rho", rho)
     exact = rho if isinstance(rho, Fraction) else Fraction(rough)
     stated = accounting.epsilon_from_rho(exact, delta)
     # Both conversions round safely, so going there and back may lose an ulp; the stated epsilon absorbs it.
@@ -335,7 +335,7 @@ def _budget(epsilon: float | None, delta: float, rho: float | Fraction | None) -
 
 def _parts(budget: Fraction, split: float | None, mechanism: str, *, pure: bool) -> tuple[Fraction, Fraction]:
     if split is not None:
-        number = _check.real("split", split)
+        number = arguments.real("split", split)
         if not 0 < number < 1:
             raise ValueError(f"split must be above 0 and below 1, got {split!r}")
         share = Fraction(number)
@@ -363,9 +363,9 @@ def _check_lattice(rows: int, step_size: float, l1_radius: float, clip: float) -
     Wrapping around would move a sum by far more than the sensitivity. The bound is exact, and one bit
     below what i64 holds, which covers the rounding of ``theta / unit``.
     """
-    step_size = _check.positive("step_size", step_size)
-    l1_radius = _check.positive("l1_radius", l1_radius)
-    clip = _check.positive("clip", clip)
+    step_size = arguments.positive("step_size", step_size)
+    l1_radius = arguments.positive("l1_radius", l1_radius)
+    clip = arguments.positive("clip", clip)
     unit = Fraction(step_size) * Fraction(clip) / (HALF_RANGE * rows)
     # The upper end keeps every released point, below 2**62 units, a finite float64.
     if not sys.float_info.min <= unit <= Fraction(sys.float_info.max) / _LATTICE_LIMIT:

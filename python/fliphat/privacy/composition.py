@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from fliphat import _check, kernels
+from fliphat import arguments, kernels
 from fliphat.privacy.conversion import rho_from_epsilon
 
 __all__ = ["Event", "Gaussian", "Grid", "Pick", "delta", "epsilon", "grid", "largest_factor", "zcdp"]
@@ -159,9 +159,9 @@ def delta(
     """
     epsilon = _not_negative("epsilon", epsilon)
     menu = (tuple(events), *(tuple(fit) for fit in beside))
-    users = _check.integer("users", users, 1, 2**31)
+    users = arguments.integer("users", users, 1, 2**31)
     if cells is not None:
-        cells = _check.integer("cells", cells, 1, 1024)
+        cells = arguments.integer("cells", cells, 1, 1024)
     for fit in menu:
         if len(fit) > _MOST_EVENTS:
             raise ValueError(f"events must be at most {_MOST_EVENTS}, got {len(fit)}")
@@ -403,21 +403,21 @@ def _named(event: Event) -> tuple[str, float]:
 
 
 def _size(name: str, value: float) -> float:
-    number = _check.real(name, value)
+    number = arguments.real(name, value)
     if not 0 <= number <= LARGEST:
         raise ValueError(f"{name} must be a number from 0 to {LARGEST:g}, got {value!r}")
     return number
 
 
 def _not_negative(name: str, value: float) -> float:
-    number = _check.real(name, value)
+    number = arguments.real(name, value)
     if not (math.isfinite(number) and number >= 0):
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return number
 
 
 def _target(value: float) -> float:
-    number = _check.real("delta", value)
+    number = arguments.real("delta", value)
     if not 0 < number < 1:
         raise ValueError(f"delta must be above 0 and below 1, got {value!r}")
     return number

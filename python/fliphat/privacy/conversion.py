@@ -55,7 +55,7 @@ from decimal import (
 )
 from fractions import Fraction
 
-from fliphat import _check
+from fliphat import arguments
 
 __all__ = ["delta_from_rho", "epsilon_from_rho", "float_down", "float_up", "rho_from_epsilon"]
 
@@ -235,14 +235,14 @@ def _epsilon(value: float) -> float:
 
 
 def _not_negative(name: str, value: object) -> float:
-    number = _check.real(name, value)
+    number = arguments.real(name, value)
     if not (math.isfinite(number) and number >= 0):
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return number
 
 
 def _delta(value: float) -> float:
-    number = _check.real("delta", value)
+    number = arguments.real("delta", value)
     if not 0 < number < 1:
         raise ValueError(f"delta must be above 0 and below 1 to convert to or from zCDP, got {value!r}")
     return number

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.privacy import accounting
 from fliphat.privacy.conversion import float_up
 from fliphat.privacy.paper import PaperNoise
@@ -86,15 +86,15 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         if self.epsilon != 0:
-            _check.positive("epsilon", self.epsilon)
+            arguments.positive("epsilon", self.epsilon)
         check_delta(self.delta)
-        _check.choice("setting", self.setting, SETTINGS)
-        _check.integer("rounds_per_user", self.rounds_per_user, 1, MAX_COUNT)
-        _check.choice("mechanism", self.mechanism, MECHANISMS)
-        _check.choice("value_noise", self.value_noise, VALUE_NOISES)
-        _check.choice("calibration", self.calibration, CALIBRATIONS)
+        arguments.choice("setting", self.setting, SETTINGS)
+        arguments.integer("rounds_per_user", self.rounds_per_user, 1, MAX_COUNT)
+        arguments.choice("mechanism", self.mechanism, MECHANISMS)
+        arguments.choice("value_noise", self.value_noise, VALUE_NOISES)
+        arguments.choice("calibration", self.calibration, CALIBRATIONS)
         if self.calibration == "paper":
-            _check.positive("noise_shortfall", self.noise_shortfall)
+            arguments.positive("noise_shortfall", self.noise_shortfall)
             if self.release is not None:
                 raise ValueError("release must be None for the paper's noise, which has no proof")
             if self.rho is not None:

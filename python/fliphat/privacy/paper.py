@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.privacy.scales import MAX_COUNT
 
 __all__ = ["PaperNoise", "calibrate_paper", "paper_context_bound", "paper_iterations", "paper_reward_clip"]
@@ -126,22 +126,22 @@ def calibrate_paper(
     >>> round(noise.noise_scale / noise.sensitivity, 1), round(noise.shortfall, 1)
     (23.5, 13.8)
     """
-    epsilon = _check.positive("epsilon", epsilon)
-    delta = _check.real("delta", delta)
+    epsilon = arguments.positive("epsilon", epsilon)
+    delta = arguments.real("delta", delta)
     if not 0 < delta < 1:
         raise ValueError(f"delta must be above 0 and below 1 for the paper's formula, got {delta!r}")
-    rows = _check.integer("rows", rows, 1, MAX_COUNT)
-    dim = _check.integer("dim", dim, 1, MAX_COUNT)
-    sparsity = _check.integer("sparsity", sparsity, 1, dim)
-    iterations = _check.integer("iterations", iterations, 1, MAX_COUNT)
-    step_size = _check.positive("step_size", step_size)
-    l1_radius = _check.positive("l1_radius", l1_radius)
+    rows = arguments.integer("rows", rows, 1, MAX_COUNT)
+    dim = arguments.integer("dim", dim, 1, MAX_COUNT)
+    sparsity = arguments.integer("sparsity", sparsity, 1, dim)
+    iterations = arguments.integer("iterations", iterations, 1, MAX_COUNT)
+    step_size = arguments.positive("step_size", step_size)
+    l1_radius = arguments.positive("l1_radius", l1_radius)
     if context_bound is None:
         context_bound = paper_context_bound(dim)
-    context_bound = _check.positive("context_bound", context_bound)
+    context_bound = arguments.positive("context_bound", context_bound)
     if reward_clip is None:
         reward_clip = paper_reward_clip(rows, context_bound=context_bound, l1_radius=l1_radius)
-    reward_clip = _check.positive("reward_clip", reward_clip)
+    reward_clip = arguments.positive("reward_clip", reward_clip)
 
     sensitivity = step_size * (reward_clip + context_bound * l1_radius) / rows
     noise_scale = (
@@ -150,7 +150,7 @@ def calibrate_paper(
     return PaperNoise(
         epsilon=epsilon,
         delta=delta,
-        noise_scale=_check.positive("noise_scale", noise_scale),
+        noise_scale=arguments.positive("noise_scale", noise_scale),
         sensitivity=sensitivity,
         context_bound=context_bound,
         reward_clip=reward_clip,
@@ -169,7 +169,7 @@ def paper_context_bound(dim: int) -> float:
     >>> round(paper_context_bound(400), 2)
     3.46
     """
-    return math.sqrt(2 * math.log(_check.integer("dim", dim, 2, MAX_COUNT)))
+    return math.sqrt(2 * math.log(arguments.integer("dim", dim, 2, MAX_COUNT)))
 
 
 def paper_iterations(rows: int, *, l1_radius: float, factor: float = 0.16) -> int:
@@ -183,9 +183,9 @@ def paper_iterations(rows: int, *, l1_radius: float, factor: float = 0.16) -> in
     >>> paper_iterations(1024, l1_radius=4.0), paper_iterations(8, l1_radius=4.0)
     (1, 0)
     """
-    rows = _check.integer("rows", rows, 1, MAX_COUNT)
-    l1_radius = _check.positive("l1_radius", l1_radius)
-    return math.floor(_check.positive("factor", factor) * math.log1p(rows * l1_radius * l1_radius))
+    rows = arguments.integer("rows", rows, 1, MAX_COUNT)
+    l1_radius = arguments.positive("l1_radius", l1_radius)
+    return math.floor(arguments.positive("factor", factor) * math.log1p(rows * l1_radius * l1_radius))
 
 
 def paper_reward_clip(rows: int, *, context_bound: float, l1_radius: float) -> float:
@@ -196,6 +196,6 @@ def paper_reward_clip(rows: int, *, context_bound: float, l1_radius: float) -> f
     >>> round(paper_reward_clip(1024, context_bound=3.46, l1_radius=4.0), 2)
     17.56
     """
-    rows = _check.integer("rows", rows, 1, MAX_COUNT)
-    bound = _check.positive("context_bound", context_bound) * _check.positive("l1_radius", l1_radius)
+    rows = arguments.integer("rows", rows, 1, MAX_COUNT)
+    bound = arguments.positive("context_bound", context_bound) * arguments.positive("l1_radius", l1_radius)
     return bound + math.sqrt(2 * math.log1p(rows))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.privacy import composition
 from fliphat.privacy.accounting import MAX_SCALE
 from fliphat.privacy.conversion import float_up, rho_from_epsilon
@@ -44,9 +44,9 @@ class PickNoise:
     count: int = 1
 
     def __post_init__(self) -> None:
-        _check.integer("sensitivity", self.sensitivity, 0, 2**62)
-        _check.integer("scale", self.scale, 1, MAX_SCALE)
-        _check.integer("count", self.count, 1, 2**31)
+        arguments.integer("sensitivity", self.sensitivity, 0, 2**62)
+        arguments.integer("scale", self.scale, 1, MAX_SCALE)
+        arguments.integer("count", self.count, 1, 2**31)
 
     @property
     def eta(self) -> Fraction:
@@ -90,7 +90,7 @@ class Part:
             )
         if self.sensitivity_squared < 0:
             raise ValueError(f"sensitivity_squared must be at least 0, got {self.sensitivity_squared}")
-        _check.integer("sigma", self.sigma, 1, MAX_SCALE)
+        arguments.integer("sigma", self.sigma, 1, MAX_SCALE)
 
 
 @dataclass(frozen=True)
@@ -174,9 +174,9 @@ class PricedRelease:
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", tuple(self.noise))
         object.__setattr__(self, "beside", tuple(tuple(fit) for fit in self.beside))
-        _check.choice("accounting", self.accounting, ACCOUNTINGS)
-        _check.integer("users", self.users, 1, 2**31)
-        number = _check.real("delta", self.delta)
+        arguments.choice("accounting", self.accounting, ACCOUNTINGS)
+        arguments.integer("users", self.users, 1, 2**31)
+        number = arguments.real("delta", self.delta)
         if not 0 <= number < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
         if self.accounting == "zcdp":
@@ -268,8 +268,8 @@ def fit_scales(
     >>> [type(noise).__name__ for noise in release.noise], release.price > 0.0099
     (['PickNoise', 'VectorNoise'], True)
     """
-    users = _check.integer("users", users, 1, 2**31)
-    _check.choice("accounting", accounting, ACCOUNTINGS)
+    users = arguments.integer("users", users, 1, 2**31)
+    arguments.choice("accounting", accounting, ACCOUNTINGS)
     events = _events(template, users)
     if accounting == "zcdp":
         allowed = rho_from_epsilon(epsilon, delta)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.privacy import accounting
 from fliphat.privacy.priced import Noise, Part, PickNoise, PricedRelease, VectorNoise
 
@@ -139,16 +139,16 @@ class NoiseScales:
     def __post_init__(self) -> None:
         # Zero is a claim too: with a large delta and a small rho the stated epsilon can be 0.
         if self.epsilon != 0:
-            _check.positive("epsilon", self.epsilon)
+            arguments.positive("epsilon", self.epsilon)
         check_delta(self.delta)
-        _check.choice("mechanism", self.mechanism, MECHANISMS)
-        _check.choice("value_noise", self.value_noise, VALUE_NOISES)
+        arguments.choice("mechanism", self.mechanism, MECHANISMS)
+        arguments.choice("value_noise", self.value_noise, VALUE_NOISES)
         for name in ("pick_scale", "value_scale"):
-            _check.integer(name, getattr(self, name), 1, accounting.MAX_SCALE)
+            arguments.integer(name, getattr(self, name), 1, accounting.MAX_SCALE)
         for name in ("rows", "sparsity", "iterations", "rounds_per_user"):
-            _check.integer(name, getattr(self, name), 1, MAX_COUNT)
-        _check.positive("clip", self.clip)
-        _check.choice("accounting", self.accounting, ACCOUNTINGS)
+            arguments.integer(name, getattr(self, name), 1, MAX_COUNT)
+        arguments.positive("clip", self.clip)
+        arguments.choice("accounting", self.accounting, ACCOUNTINGS)
         if self.delta == 0:
             object.__setattr__(self, "accounting", "pure")
         elif self.accounting == "pure":
@@ -266,13 +266,17 @@ def gradient_noise(scale: int, *, clip: float, rows: int) -> float:
     >>> gradient_noise(2**15, clip=2.0, rows=100)
     0.02
     """
-    scale = _check.integer("scale", scale, 1, accounting.MAX_SCALE)
-    return scale * _check.positive("clip", clip) / (HALF_RANGE * _check.integer("rows", rows, 1, MAX_COUNT))
+    scale = arguments.integer("scale", scale, 1, accounting.MAX_SCALE)
+    return (
+        scale
+        * arguments.positive("clip", clip)
+        / (HALF_RANGE * arguments.integer("rows", rows, 1, MAX_COUNT))
+    )
 
 
 def check_delta(value: float) -> float:
     """Return ``value`` as a float in ``[0, 1)``."""
-    number = _check.real("delta", value)
+    number = arguments.real("delta", value)
     if not 0 <= number < 1:
         raise ValueError(f"delta must be at least 0 and below 1, got {value!r}")
     return number

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, kernels
+from fliphat import arguments, kernels
 from fliphat.fit import defaults, run
 from fliphat.fit.one_fit import OneFit, plan_one_fit
 from fliphat.fit.plan import IhtPlan
@@ -68,28 +68,28 @@ class LinearEstimator(BaseEstimator):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}")
         dim = features + int(self.fit_intercept)
-        feature_scale = _check.within("feature_scale", self.feature_scale, SMALLEST_SCALE, LARGEST_SCALE)
+        feature_scale = arguments.within("feature_scale", self.feature_scale, SMALLEST_SCALE, LARGEST_SCALE)
         sparsity = min(defaults.REGRESSION_SPARSITY, dim) if self.sparsity is None else self.sparsity
-        sparsity = _check.integer("sparsity", sparsity, 1, dim)
+        sparsity = arguments.integer("sparsity", sparsity, 1, dim)
         return OneFit(
-            epsilon=_check.positive("epsilon", self.epsilon),
+            epsilon=arguments.positive("epsilon", self.epsilon),
             delta=self.delta,
             rows=rows,
             dim=dim,
             sparsity=sparsity,
             l1_radius=defaults.l1_radius(sparsity, feature_scale, score_scale)
             if self.l1_radius is None
-            else _check.positive("l1_radius", self.l1_radius),
+            else arguments.positive("l1_radius", self.l1_radius),
             iterations=self.iterations,
             step_size=self.step_size,
             feature_scale=feature_scale,
             loss=self._loss,
             target_clip=target_clip,
-            rows_per_user=_check.integer("rows_per_user", self.rows_per_user, 1, MAX_COUNT),
+            rows_per_user=arguments.integer("rows_per_user", self.rows_per_user, 1, MAX_COUNT),
             warm=self.start is not None,
             seed=None
             if self.random_state is None
-            else _check.integer("random_state", self.random_state, 0, _LARGEST_SEED),
+            else arguments.integer("random_state", self.random_state, 0, _LARGEST_SEED),
         )
 
     def _plan_proven(self, public: OneFit, *, residual_scale: float) -> IhtPlan:
@@ -99,7 +99,7 @@ class LinearEstimator(BaseEstimator):
             clip = defaults.regression_clip(public.feature_scale, residual_scale)
         return plan_one_fit(
             public,
-            clip=_check.positive("gradient_clip", clip),
+            clip=arguments.positive("gradient_clip", clip),
             mechanism=self.mechanism,
             value_noise=self.value_noise,
             split=self.split,

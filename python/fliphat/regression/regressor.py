@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.fit.one_fit import OneFit, plan_paper_fit
 from fliphat.fit.plan import IhtPlan
 from fliphat.privacy.guarantee import CALIBRATIONS
@@ -237,9 +237,11 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         return tags
 
     def _plan(self, rows: int, features: int) -> IhtPlan:
-        calibration = _check.choice("calibration", self.calibration, CALIBRATIONS)
-        target_scale = _check.within("target_scale", self.target_scale, SMALLEST_SCALE, LARGEST_SCALE)
-        target_clip = None if self.target_clip is None else _check.positive("target_clip", self.target_clip)
+        calibration = arguments.choice("calibration", self.calibration, CALIBRATIONS)
+        target_scale = arguments.within("target_scale", self.target_scale, SMALLEST_SCALE, LARGEST_SCALE)
+        target_clip = (
+            None if self.target_clip is None else arguments.positive("target_clip", self.target_clip)
+        )
         public = self._public_numbers(rows, features, score_scale=target_scale, target_clip=target_clip)
         if calibration == "paper":
             return self._plan_paper(public)

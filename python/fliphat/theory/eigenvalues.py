@@ -8,7 +8,7 @@ from itertools import chain, combinations, islice
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
+from fliphat import arguments
 
 # Submatrices solved at once: enough to spare Python's time, few enough to spare memory.
 _TOGETHER = 4096
@@ -48,9 +48,9 @@ def sparse_eigenvalues(
     if not np.all(np.isfinite(matrix)) or not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0):
         raise ValueError("covariance must be finite and symmetric")
     dim = len(matrix)
-    sparsity = _check.integer("sparsity", sparsity, 1, dim)
+    sparsity = arguments.integer("sparsity", sparsity, 1, dim)
     count = math.comb(dim, sparsity)
-    if count > _check.integer("limit", limit, 1, 2**62):
+    if count > arguments.integer("limit", limit, 1, 2**62):
         raise ValueError(f"sparsity must leave at most {limit} supports to go through, got {count}")
     supports = combinations(range(dim), sparsity)
     low, high = math.inf, -math.inf
@@ -87,10 +87,10 @@ def ar1_sparse_eigenvalues(phi: float, sparsity: int) -> tuple[float, float]:
     >>> round(low, 3), round(high, 3)
     (0.824, 1.211)
     """
-    phi = _check.real("phi", phi)
+    phi = arguments.real("phi", phi)
     if not -1 < phi < 1:
         raise ValueError(f"phi must be above -1 and below 1, got {phi!r}")
-    place = np.arange(_check.integer("sparsity", sparsity, 1, 4000))
+    place = np.arange(arguments.integer("sparsity", sparsity, 1, 4000))
     values = np.linalg.eigvalsh(np.float64(phi) ** np.abs(place[:, None] - place[None, :]))
     return float(values[0]), float(values[-1])
 
@@ -114,8 +114,8 @@ def equicorrelated_sparse_eigenvalues(rho: float, sparsity: int) -> tuple[float,
     >>> equicorrelated_sparse_eigenvalues(0.5, 3)
     (0.5, 2.0)
     """
-    rho = _check.real("rho", rho)
+    rho = arguments.real("rho", rho)
     if not 0 <= rho < 1:
         raise ValueError(f"rho must be at least 0 and below 1, got {rho!r}")
-    sparsity = _check.integer("sparsity", sparsity, 1, 2**31 - 1)
+    sparsity = arguments.integer("sparsity", sparsity, 1, 2**31 - 1)
     return (1.0 - rho if sparsity > 1 else 1.0), 1.0 + (sparsity - 1) * rho

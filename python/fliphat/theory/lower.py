@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from fliphat import _check
+from fliphat import arguments
 
 MAX_HORIZON = 2**62
 MAX_DIM = 2**31 - 1
@@ -75,7 +75,7 @@ def regret_lower_bound(
     """
     rounds, scale_log = _problem(horizon, dim, sparsity)
     epsilon, delta = _privacy(epsilon, delta)
-    factor = _check.positive("noise_scale", noise_scale) * _check.positive("constant", constant)
+    factor = arguments.positive("noise_scale", noise_scale) * arguments.positive("constant", constant)
     if delta == 0:
         private = sparsity * scale_log**1.5 / epsilon
     else:
@@ -153,9 +153,9 @@ def hard_coefficient(
     """
     rounds, scale_log = _problem(horizon, dim, sparsity)
     # The variance of the contexts, 1/ln d, is at most 1 only from here on.
-    _check.integer("dim", dim, 3, MAX_DIM)
-    sigma = _check.positive("noise_scale", noise_scale)
-    packing = _check.positive("packing_constant", packing_constant)
+    arguments.integer("dim", dim, 3, MAX_DIM)
+    sigma = arguments.positive("noise_scale", noise_scale)
+    packing = arguments.positive("packing_constant", packing_constant)
     if epsilon is None:
         if _delta(delta) != 0:
             raise ValueError(f"delta must be 0 where epsilon is None, got {delta!r}")
@@ -169,21 +169,21 @@ def hard_coefficient(
 
 def _problem(horizon: int, dim: int, sparsity: int) -> tuple[int, float]:
     """Return T and ``ln(d/s*)``."""
-    horizon = _check.integer("horizon", horizon, 1, MAX_HORIZON)
-    dim = _check.integer("dim", dim, 2, MAX_DIM)
-    sparsity = _check.integer("sparsity", sparsity, 1, dim - 1)
+    horizon = arguments.integer("horizon", horizon, 1, MAX_HORIZON)
+    dim = arguments.integer("dim", dim, 2, MAX_DIM)
+    sparsity = arguments.integer("sparsity", sparsity, 1, dim - 1)
     return horizon, math.log(dim / sparsity)
 
 
 def _delta(delta: float) -> float:
-    delta = _check.real("delta", delta)
+    delta = arguments.real("delta", delta)
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be at least 0 and below 1, got {delta!r}")
     return delta
 
 
 def _privacy(epsilon: float, delta: float) -> tuple[float, float]:
-    epsilon, delta = _check.positive("epsilon", epsilon), _delta(delta)
+    epsilon, delta = arguments.positive("epsilon", epsilon), _delta(delta)
     if delta > 0 and epsilon**2 >= -math.log(delta):
         raise ValueError(
             f"epsilon must be below sqrt(ln(1/delta)) = {math.sqrt(-math.log(delta)):.4g} "

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.theory.lower import MAX_DIM, MAX_HORIZON
 
 
@@ -81,17 +81,20 @@ def tuning(
     >>> fit.iterations, round(fit.reward_clip, 2), round(fit.step_size, 3), fit.sparsity
     (408, 14.21, 0.417, 12)
     """
-    rows = _check.integer("rows", rows, 1, MAX_HORIZON)
-    true_sparsity = _check.integer("true_sparsity", true_sparsity, 1, MAX_DIM)
-    x_max, b_max = _check.positive("context_bound", context_bound), _check.positive("l1_radius", l1_radius)
-    sigma = _check.within("noise_scale", noise_scale, 0.0, 1e300)
+    rows = arguments.integer("rows", rows, 1, MAX_HORIZON)
+    true_sparsity = arguments.integer("true_sparsity", true_sparsity, 1, MAX_DIM)
+    x_max, b_max = (
+        arguments.positive("context_bound", context_bound),
+        arguments.positive("l1_radius", l1_radius),
+    )
+    sigma = arguments.within("noise_scale", noise_scale, 0.0, 1e300)
     condition = _condition(upper_eigenvalue, lower_eigenvalue)
     return Tuning(
         reward_clip=x_max * b_max + sigma * math.sqrt(2 * math.log(rows)),
         iterations=max(1, math.ceil(28 * condition * math.log(b_max**2 * rows))),
         step_size=1 / (2 * upper_eigenvalue),
         l1_radius=b_max,
-        sparsity=math.ceil(_check.positive("constant", constant) * condition**2 * true_sparsity),
+        sparsity=math.ceil(arguments.positive("constant", constant) * condition**2 * true_sparsity),
         condition=condition,
     )
 
@@ -155,16 +158,17 @@ def estimation_error(
     >>> round(error.non_private, 6), round(error.private, 6)
     (0.000771, 0.018627)
     """
-    rows = _check.integer("rows", rows, 3, MAX_HORIZON)
-    dim = _check.integer("dim", dim, 2, MAX_DIM)
-    sparsity = _check.integer("sparsity", sparsity, 1, dim)
-    true_sparsity = _check.integer("true_sparsity", true_sparsity, 1, dim)
-    epsilon, delta = _check.positive("epsilon", epsilon), _check.real("delta", delta)
+    rows = arguments.integer("rows", rows, 3, MAX_HORIZON)
+    dim = arguments.integer("dim", dim, 2, MAX_DIM)
+    sparsity = arguments.integer("sparsity", sparsity, 1, dim)
+    true_sparsity = arguments.integer("true_sparsity", true_sparsity, 1, dim)
+    epsilon, delta = arguments.positive("epsilon", epsilon), arguments.real("delta", delta)
     if not 0 < delta < 1:
         raise ValueError(f"delta must be above 0 and below 1, got {delta!r}")
     condition = _condition(upper_eigenvalue, lower_eigenvalue)
     factor = (
-        _check.positive("constant", constant) * (_check.positive("noise_scale", noise_scale) * condition) ** 2
+        arguments.positive("constant", constant)
+        * (arguments.positive("noise_scale", noise_scale) * condition) ** 2
     )
     episodes = math.log(rows)
     private = (
@@ -196,13 +200,16 @@ def arm_eigenvalues(arms: int, *, constant: float = 1.0) -> tuple[float, float]:
     >>> [round(bound, 3) for bound in arm_eigenvalues(3)]
     [1.099, 0.333]
     """
-    arms = _check.integer("arms", arms, 2, MAX_DIM)
-    constant = _check.positive("constant", constant)
+    arms = arguments.integer("arms", arms, 2, MAX_DIM)
+    constant = arguments.positive("constant", constant)
     return constant * math.log(arms), constant / arms
 
 
 def _condition(upper: float, lower: float) -> float:
-    upper, lower = _check.positive("upper_eigenvalue", upper), _check.positive("lower_eigenvalue", lower)
+    upper, lower = (
+        arguments.positive("upper_eigenvalue", upper),
+        arguments.positive("lower_eigenvalue", lower),
+    )
     if lower > upper:
         raise ValueError(f"lower_eigenvalue must be at most upper_eigenvalue = {upper:g}, got {lower!r}")
     return upper / lower

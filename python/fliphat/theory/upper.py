@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.theory.lower import MAX_DIM, MAX_HORIZON
 
 
@@ -91,10 +91,10 @@ def regret_upper_bound(
     (90, 5156, 926221)
     """
     both, dim_log = _size(dim, sparsity, true_sparsity)
-    epsilon, log_delta = _check.positive("epsilon", epsilon), _log_delta(delta)
-    width = _check.positive("width", width)
-    constant = _check.positive("constant", constant)
-    bounds = _check.positive("context_bound", context_bound) * _check.positive("l1_radius", l1_radius)
+    epsilon, log_delta = arguments.positive("epsilon", epsilon), _log_delta(delta)
+    width = arguments.positive("width", width)
+    constant = arguments.positive("constant", constant)
+    bounds = arguments.positive("context_bound", context_bound) * arguments.positive("l1_radius", l1_radius)
     growth, psi = _growth(horizon, alpha)
     statistical, privacy = both**2 * dim_log, both**3 * dim_log**2 * log_delta / epsilon**2
     non_private, private = statistical, privacy
@@ -140,7 +140,7 @@ def privacy_threshold(
     """
     both, dim_log = _size(dim, sparsity, true_sparsity)
     log_delta = _log_delta(delta)
-    _check.integer("horizon", horizon, 2, MAX_HORIZON)
+    arguments.integer("horizon", horizon, 2, MAX_HORIZON)
     growth, psi = _growth(horizon, alpha)
     order = math.sqrt(both * dim_log * log_delta)
     return order if math.isinf(alpha) else order * (psi / growth) ** (1 / (1 + alpha))
@@ -148,13 +148,13 @@ def privacy_threshold(
 
 def _size(dim: int, sparsity: int, true_sparsity: int) -> tuple[int, float]:
     """Return ``s + s*`` and ``ln d``."""
-    dim = _check.integer("dim", dim, 2, MAX_DIM)
-    sparsity = _check.integer("sparsity", sparsity, 1, dim)
-    return sparsity + _check.integer("true_sparsity", true_sparsity, 1, dim), math.log(dim)
+    dim = arguments.integer("dim", dim, 2, MAX_DIM)
+    sparsity = arguments.integer("sparsity", sparsity, 1, dim)
+    return sparsity + arguments.integer("true_sparsity", true_sparsity, 1, dim), math.log(dim)
 
 
 def _log_delta(delta: float) -> float:
-    delta = _check.real("delta", delta)
+    delta = arguments.real("delta", delta)
     if not 0 < delta < math.exp(-1):
         raise ValueError(
             f"delta must be above 0 and below 1/e = 0.3679 for the theorem to apply, got {delta!r}"
@@ -164,8 +164,8 @@ def _log_delta(delta: float) -> float:
 
 def _growth(horizon: int, alpha: float) -> tuple[float, float]:
     """Return how I and J grow with T, for a width of 1; finite alpha only."""
-    horizon = _check.integer("horizon", horizon, 1, MAX_HORIZON)
-    alpha = _check.real("alpha", alpha)
+    horizon = arguments.integer("horizon", horizon, 1, MAX_HORIZON)
+    alpha = arguments.real("alpha", alpha)
     if not alpha >= 0:
         raise ValueError(f"alpha must be a number of at least 0, or math.inf, got {alpha!r}")
     if math.isinf(alpha):

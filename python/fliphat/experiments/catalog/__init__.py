@@ -17,7 +17,7 @@ import pkgutil
 from types import ModuleType
 from typing import Final
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.experiments.catalog._parts import NO_PRIVACY, labels, no_privacy, playing_at_random
 from fliphat.experiments.experiment import Experiment
 from fliphat.experiments.run.cells import Cell
@@ -61,7 +61,7 @@ def experiment(name: str, *, quick: bool = False) -> Experiment:
     >>> full.repeats > quick.repeats, len(full.cells) > len(quick.cells), full.axis
     (True, True, 'arms')
     """
-    _check.choice("experiment", name, NAMES)
+    arguments.choice("experiment", name, NAMES)
     built: Experiment = _FILES[name].build(quick)
     return built
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from fliphat import __version__, _check
+from fliphat import __version__, arguments
 from fliphat.experiments.run.recipe import Recipe
 from fliphat.policies.health import HealthWarning
 from fliphat.simulation import play
@@ -50,7 +50,7 @@ class Cell:
     checkpoints: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        _check.integer("rounds", self.rounds, 1, 2**40)
+        arguments.integer("rounds", self.rounds, 1, 2**40)
         ascending = all(a < b for a, b in zip(self.checkpoints, self.checkpoints[1:], strict=False))
         if not (self.checkpoints and ascending and self.checkpoints[0] >= 1):
             raise ValueError(f"checkpoints must be ascending rounds from 1, got {self.checkpoints}")

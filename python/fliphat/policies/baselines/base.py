@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, kernels
+from fliphat import arguments, kernels
 from fliphat.kernels import _rows
 from fliphat.policies.engine.inputs import many_rounds, one_round
 from fliphat.policies.outcomes import Environment, Played, PlayedParts, plain_block
@@ -34,7 +34,7 @@ class RefitTimes:
     """
 
     def __init__(self, longest: int) -> None:
-        self._longest = _check.integer("refit_every", longest, 1, 2**31 - 1)
+        self._longest = arguments.integer("refit_every", longest, 1, 2**31 - 1)
 
     def after(self, rounds: int) -> int:
         """Return the round of the first fit after `rounds` rounds."""
@@ -52,10 +52,10 @@ class Baseline(ABC):
     """
 
     def __init__(self, dim: int, seed: int | None) -> None:
-        self.dim = _check.integer("dim", dim, 1, 2**31 - 1)
+        self.dim = arguments.integer("dim", dim, 1, 2**31 - 1)
         self.rounds = 0
         self._rng = np.random.default_rng(
-            None if seed is None else _check.integer("seed", seed, 0, 2**64 - 1)
+            None if seed is None else arguments.integer("seed", seed, 0, 2**64 - 1)
         )
         self._next_id = 1
         self._waiting: dict[int, npt.NDArray[Any]] = {}

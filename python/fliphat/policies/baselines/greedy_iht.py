@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.fit import defaults
 from fliphat.kernels import _niht
 from fliphat.policies.baselines.base import GreedyBaseline
@@ -57,10 +57,10 @@ class GreedyIHT(GreedyBaseline):
         seed: int | None = None,
     ) -> None:
         super().__init__(dim, seed)
-        self.sparsity = _check.integer("sparsity", sparsity, 1, self.dim)
-        self.learn_from = _check.choice("learn_from", learn_from, ("all", "episode"))
-        context_scale = _check.positive("context_scale", context_scale)
-        reward_scale = _check.positive("reward_scale", reward_scale)
+        self.sparsity = arguments.integer("sparsity", sparsity, 1, self.dim)
+        self.learn_from = arguments.choice("learn_from", learn_from, ("all", "episode"))
+        context_scale = arguments.positive("context_scale", context_scale)
+        reward_scale = arguments.positive("reward_scale", reward_scale)
         self._settings: dict[str, Any] = {
             "sparsity": self.sparsity,
             "iterations": _ITERATIONS,

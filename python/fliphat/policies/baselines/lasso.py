@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check, kernels
+from fliphat import arguments, kernels
 from fliphat.policies.baselines.base import GreedyBaseline, RefitTimes
 
 __all__ = ["LassoBandit"]
@@ -55,7 +55,7 @@ class LassoBandit(GreedyBaseline):
         self, dim: int, *, penalty: float = 0.1, refit_every: int = 200, seed: int | None = None
     ) -> None:
         super().__init__(dim, seed)
-        self.penalty = _check.positive("penalty", penalty)
+        self.penalty = arguments.positive("penalty", penalty)
         self._times = RefitTimes(refit_every)
         self._next = self._times.after(0)
         self._gram = np.zeros((self.dim, self.dim))

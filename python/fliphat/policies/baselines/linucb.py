@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.policies.baselines.base import Baseline, RefitTimes
 
 __all__ = ["LinUCB"]
@@ -52,8 +52,8 @@ class LinUCB(Baseline):
         seed: int | None = None,
     ) -> None:
         super().__init__(dim, seed)
-        self.optimism = _check.within("optimism", optimism, 0.0, 1e9)
-        ridge = _check.positive("ridge", ridge)
+        self.optimism = arguments.within("optimism", optimism, 0.0, 1e9)
+        ridge = arguments.positive("ridge", ridge)
         self._times = RefitTimes(refit_every)
         self._next = self._times.after(0)
         self._gram = ridge * np.eye(self.dim)

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _check
+from fliphat import arguments
 from fliphat.kernels import _rows
 from fliphat.policies.types import Decision, Decisions
 
@@ -71,7 +71,7 @@ def many_rounds(contexts: Any, dim: int, arms: int | None) -> tuple[Contexts, in
         if arms is None:
             raise ValueError("arms must be given for CSR contexts: rounds are groups of that many rows")
         sparse = _sparse(contexts, dim)
-        count = _check.integer("arms", arms, 1, sparse.shape[0])
+        count = arguments.integer("arms", arms, 1, sparse.shape[0])
         if sparse.shape[0] % count:
             raise ValueError(f"contexts must have a multiple of arms = {count} rows, got {sparse.shape[0]}")
         return sparse, sparse.shape[0] // count, count

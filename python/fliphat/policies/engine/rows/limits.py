@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from fliphat import _check
+from fliphat import arguments
 
 __all__ = ["DEFAULT_MEMORY_LIMIT", "MemoryLimit", "checked_memory_limit"]
 
@@ -30,7 +30,7 @@ def checked_memory_limit(value: object) -> int | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        return _check.integer("memory_limit", value, 0, _MOST)
+        return arguments.integer("memory_limit", value, 0, _MOST)
     found = _TEXT.fullmatch(value)
     if found is None:
         raise ValueError(
@@ -41,4 +41,4 @@ def checked_memory_limit(value: object) -> int | None:
     prefix = unit[:-1].lower()
     base = 1024 if prefix.endswith("i") else 1000
     size = round(float(number) * base ** _POWERS[prefix.rstrip("i")])
-    return _check.integer("memory_limit", size, 0, _MOST)
+    return arguments.integer("memory_limit", size, 0, _MOST)

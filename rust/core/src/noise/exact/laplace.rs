@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_textbook_sampler_in_its_first_moments() {
-        // The grid against exact probabilities is in tests/test_samplers.py; this one needs no Python.
+        // The grid against exact probabilities is in tests/kernels/test_samplers.py; this one needs no Python.
         for scale in [1u64, 5, 300] {
             let sampler = DiscreteLaplace::new("scale", scale).expect("valid");
             let (mut left, mut right) = (SeededNoise::new(6, scale), SeededNoise::new(7, scale));

@@ -7,11 +7,11 @@ import sqlite3
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from test_format_1 import EXPECTED, FIXTURES, make, plain
 
 from fliphat import FLIPHAT
 from fliphat.policies import StoreError
 from policy_model import DIM, Fits, without_syncs
-from test_format_1 import EXPECTED, FIXTURES, make, plain
 
 FIRST = 6
 

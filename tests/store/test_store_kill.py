@@ -12,7 +12,7 @@ import pytest
 
 from kill_child import make
 
-CHILD = Path(__file__).with_name("kill_child.py")
+CHILD = Path(__file__).parents[1] / "helpers" / "kill_child.py"
 
 
 def run_and_kill(directory, durability, seed, delay):

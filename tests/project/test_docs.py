@@ -56,7 +56,7 @@ def test_places_named_in_contributing_exist():
     [
         "gradient/map.rs",
         "rust/core/src/noise/exact/",
-        "tests/exactness.py",
+        "tests/helpers/exactness.py",
         "scalar.rs: BLOCK_ROWS",
         "entropy.rs: SecureRng",
         "SecureRng::from_os",
@@ -66,7 +66,7 @@ def test_places_named_in_contributing_exist():
         "FLIPHAT",
         'mechanism="laplace"',
         "fliphat audit",
-        "`test_bad_input` of `tests/test_gradient.py`",
+        "`test_bad_input` of `tests/kernels/test_gradient.py`",
     ],
 )
 def test_names_of_every_kind_are_understood(name):
@@ -90,7 +90,7 @@ def test_names_of_every_kind_are_understood(name):
         "NoSuchClass",
         'no_such_option="laplace"',
         "fliphat dance",
-        "`test_bad_input` of `tests/test_package.py`",
+        "`test_bad_input` of `tests/project/test_package.py`",
         "`test_bad_input` of `tests/test_nowhere.py`",
     ],
 )

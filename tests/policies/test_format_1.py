@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-FIXTURES = Path(__file__).with_name("fixtures") / "format-1"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "format-1"
 
 _spec = importlib.util.spec_from_file_location("make_format_1", FIXTURES / "make.py")
 make = importlib.util.module_from_spec(_spec)

@@ -8,7 +8,7 @@ import pytest
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with Dask")
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 WHEELS = yaml.safe_load((ROOT / ".github" / "workflows" / "wheels.yml").read_text())
 

@@ -10,7 +10,7 @@ from fliphat import FLIPHAT
 from fliphat.fit.settings import complete
 from fliphat.policies.store.directory import recorded_accounting
 
-FIXTURES = Path(__file__).with_name("fixtures") / "format-1"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "format-1"
 
 _spec = importlib.util.spec_from_file_location("make_format_1", FIXTURES / "make.py")
 make = importlib.util.module_from_spec(_spec)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 update_readme = SimpleNamespace(**runpy.run_path(str(ROOT / "benches" / "update_readme.py")))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 _FOLDERS = ("python", "rust", "tests", "benches", "docs", "examples")
 _RUST_ITEM = r"\b(?:fn|struct|enum|trait|const|static|type|mod|macro_rules!)\s+{name}\b"
 _NAME = r"[A-Za-z_]\w*"

@@ -12,7 +12,7 @@ from fliphat.environments import SparseLinear
 from fliphat.experiments.catalog import NAMES
 from fliphat.simulation import play
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 BLOCKS = [
     (page.relative_to(DOCS).as_posix(), number, code)

@@ -1,0 +1,398 @@
+"""One live policy: the calls every private policy has, around the one engine that may fit its rows.
+
+A policy can be copied, forked, saved, closed and interrupted. What must hold through all of that is that its
+rows are fitted by one object, once: this module decides which object that is, and the engine does the work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from fliphat.fit import make_fit
+from fliphat.fit.base import Known
+from fliphat.fit.settings import PerEpisode, Settings
+from fliphat.policies.engine import process, snapshot, state
+from fliphat.policies.engine.engine import Engine
+from fliphat.policies.health import Health, HealthWarning, examine
+from fliphat.policies.store.base import Store
+from fliphat.policies.types import CopyError, Decision, Decisions, EpisodeFacts, SparseEstimate
+from fliphat.privacy.guarantee import Guarantee
+
+__all__ = ["LivePolicy"]
+
+_COPY = (
+    "this policy is a copy: fitting the same rows twice would spend the privacy budget twice, so only the "
+    "original can play. FLIPHAT.save and FLIPHAT.load hand a policy over"
+)
+_CHILD = (
+    "this policy belongs to the process that made it, and this is a forked child: two processes would fit "
+    "the same rows twice. Make or load the policy after the fork"
+)
+_SAVED = "this policy was handed over by save: load the file to go on"
+_CUT_OFF = "save was cut off: open the store again; it says whether the policy went to the file"
+_CLOSED = "this policy was closed: open its store again to go on"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Public:
+    """What a copy may know."""
+
+    estimate: SparseEstimate
+    history: tuple[EpisodeFacts, ...]
+    episode: int
+    remaining: int
+    rounds: int
+    known: Known
+
+
+class LivePolicy:
+    """What every private policy can do; a policy adds its arguments, its fit and its documentation."""
+
+    def _begin(self, engine: Engine, stacklevel: int) -> None:
+        self._engine: Engine | None = engine
+        self._public: _Public | None = None
+        self._reason = ""  # why there is no engine
+        self._settings, self._fit = engine.settings, engine.fit
+        self._process = process.token
+        self._lock = threading.RLock()
+        self._close_asked = False
+        self._guarantee = engine.fit.guarantee(stacklevel=stacklevel)
+        self._warned = False
+        engine.after_release = self._warn_once
+
+    # Playing
+
+    def select(self, contexts: Any, user: Any = None, key: Any = None) -> Decision:
+        """Play one round.
+
+        The first round of an episode computes and releases the estimate of the one before.
+
+        Parameters
+        ----------
+        contexts : ndarray of float32 or float64, shape (K, dim), or SciPy CSR
+            One row an arm; K may differ from round to round. Only the chosen row is kept, as a copy. A value
+            that is NaN or infinite does not raise: the round is played uniformly and not learned from.
+        user : str, int or bytes, optional
+            In every round or in none. Ids are kept as keyed digests.
+        key : str, int or bytes, optional
+            Makes retries safe: the same key again returns the same decision, whatever the contexts.
+
+        Returns
+        -------
+        Decision
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument's structure is wrong; no round happened.
+        CopyError
+            If this is not the one live policy.
+        """
+        # `_playing`, spelled out here and in `update`: a context manager of our own would cost 2 us.
+        self._refuse_child_and_handler()
+        try:
+            with self._lock:
+                if self._engine is None or self._close_asked:
+                    raise CopyError(self._reason or _CLOSED)
+                return self._engine.select(contexts, user, key)
+        finally:
+            if self._close_asked:
+                self.close()
+
+    def select_batch(
+        self, contexts: Any, users: Sequence[Any] | None = None, *, arms: int | None = None
+    ) -> Decisions:
+        """Play several rounds at once, all under one estimate.
+
+        Parameters
+        ----------
+        contexts : ndarray of float32 or float64, shape (n, K, dim), or SciPy CSR, shape (n * K, dim)
+            At most `remaining` rounds.
+        users : sequence, optional
+            One id for each round.
+        arms : int, optional
+            K, for CSR.
+
+        Returns
+        -------
+        Decisions
+        """
+        with self._playing() as engine:
+            return engine.select_batch(contexts, users, arms)
+
+    def update(self, decision: Decision | int, reward: float) -> bool:
+        """Hand in the reward of a round, in any order.
+
+        Parameters
+        ----------
+        decision : Decision or int
+            A decision or its id.
+        reward : float
+            Finite; 0 or 1 for the logistic loss.
+
+        Returns
+        -------
+        bool
+            False if its episode was over and the estimate computed: the reward is dropped and counted.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the reward is not such a number, the decision is unknown or already has a reward. Nothing
+            changed then.
+        """
+        self._refuse_child_and_handler()
+        try:
+            with self._lock:
+                if self._engine is None or self._close_asked:
+                    raise CopyError(self._reason or _CLOSED)
+                return self._engine.update(decision, reward)
+        finally:
+            if self._close_asked:
+                self.close()
+
+    def update_batch(self, decisions: Any, rewards: npt.ArrayLike) -> int:
+        """Hand in several rewards, each whatever the others are.
+
+        A reward that is not a finite number (or not 0 or 1 for the logistic loss), or that is not the first
+        of its decision, is left out without an error: one person's reward must not decide whether another's
+        counts.
+
+        Parameters
+        ----------
+        decisions : Decisions, or sequence of Decision or ids
+        rewards : array_like, shape (n,)
+
+        Returns
+        -------
+        int
+            How many were taken: in time, usable and the first of their decision.
+        """
+        with self._playing() as engine:
+            return engine.update_batch(decisions, rewards)
+
+    def forget(self) -> None:
+        """Drop the open episode's rows and rewards: they become rows of zeros, and the episode goes on."""
+        with self._playing() as engine:
+            engine.forget()
+
+    # Looking
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The privacy claim; user ids count as checked from the first round that gives one."""
+        engine = self._engine
+        checked = bool(engine.with_users) if engine is not None else self._guarantee.user_ids_checked
+        return dataclasses.replace(self._guarantee, user_ids_checked=checked)
+
+    @property
+    def estimate(self) -> SparseEstimate:
+        """The released estimate that arms are chosen by; all zeros in the first episode. Public."""
+        return self._look().estimate
+
+    @property
+    def history(self) -> tuple[EpisodeFacts, ...]:
+        """Public facts of every episode whose estimate was released."""
+        return self._look().history
+
+    @property
+    def health(self) -> Health:
+        """Whether what was released looks as if the policy learns, in words. From public numbers alone."""
+        public = self._look()
+        return examine(self._settings, public.history, public.known)
+
+    @property
+    def episode(self) -> int:
+        """The open episode, from 0."""
+        return self._look().episode
+
+    @property
+    def remaining(self) -> int:
+        """Rounds until the estimate changes, never 0: with a full episode, the length of the next."""
+        return self._look().remaining
+
+    @property
+    def rounds(self) -> int:
+        """Rounds played so far."""
+        return self._look().rounds
+
+    @property
+    def pending(self) -> list[int]:
+        """Ids of the open episode's rounds that have no reward yet. Private, as is `late`."""
+        with self._playing() as engine:
+            return engine.pending()
+
+    @property
+    def late(self) -> int:
+        """Rewards that were dropped because they came after their episode."""
+        with self._playing() as engine:
+            return engine.late
+
+    # Keeping
+
+    def flush(self) -> None:
+        """With a store: return when every call so far is on disk."""
+        with self._playing() as engine:
+            if engine.store is not None:
+                engine.store.flush()
+
+    def close(self) -> None:
+        """Close the store; the policy can't play any more. Closing twice is harmless.
+
+        From a signal's handler that runs in the middle of another call of the same thread, that call is
+        finished first, or undone by the handler's exception, and then the policy is closed.
+        """
+        if self._process is not process.token:  # before the lock, which may never be given back here
+            return
+        if self._in_own_call():
+            self._close_asked = True
+            return
+        with self._lock:
+            if self._engine is not None:
+                self._let_go(_CLOSED)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Hand the policy over to a new file, readable by its owner alone; this object can't go on.
+
+        The file holds private rows. `load` consumes it.
+        """
+        with self._playing() as engine:
+            saving = snapshot.Saving(Path(path))
+            try:
+                saving.write(*state.to_arrays(engine))
+                # The object loses the right to play before anything else can have it.
+                self._detach(_SAVED)
+                if engine.store is not None:
+                    engine.store.hand_over(saving.path, saving.checksum)
+                saving.seal()
+                if engine.store is not None:
+                    engine.store.discard_rows()
+            except BaseException:
+                self._undo_save(saving, engine)
+                raise
+            finally:
+                if self._engine is None and engine.store is not None:
+                    engine.store.close()
+
+    def _undo_save(self, saving: snapshot.Saving, engine: Engine) -> None:
+        """Go back to before a `save` that failed or was interrupted, where that is safe.
+
+        A store whose ledger says that the policy went to the file is completed when it is opened again.
+        """
+        store = engine.store
+        if self._engine is None and store is not None:
+            self._reason = _CUT_OFF
+            if not store.was_handed_over():
+                saving.discard()
+        elif saving.discard():
+            # The file can't be loaded any more, so this object is the only one again.
+            self._engine, self._reason = engine, ""
+
+    @classmethod
+    def _loaded(
+        cls, path: str | os.PathLike[str], functions: dict[str, PerEpisode | None], memory_limit: int | None
+    ) -> Self:
+        """Return the policy that a file holds, and remove the file."""
+        policy = cls.__new__(cls)
+
+        def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
+            settings = Settings.from_dict(record["settings"], functions)
+            engine = Engine(make_fit(settings), memory_limit=memory_limit)
+            state.fill(engine, record, arrays)
+            policy._begin(engine, stacklevel=7)
+
+        snapshot.consume(Path(path), build)
+        return policy
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is public: a copy has no rows, and so nothing it could fit."""
+        return {"settings": self._settings, "guarantee": self.guarantee, "public": self._look()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._engine, self._public, self._reason = None, state["public"], _COPY
+        self._settings, self._guarantee = state["settings"], state["guarantee"]
+        self._process, self._lock, self._close_asked = process.token, threading.RLock(), False
+
+    @contextlib.contextmanager
+    def _playing(self) -> Iterator[Engine]:
+        """Hold the lock of the one live policy."""
+        self._refuse_child_and_handler()
+        try:
+            with self._lock:
+                if self._engine is None or self._close_asked:
+                    raise CopyError(self._reason or _CLOSED)
+                yield self._engine
+        finally:
+            if self._close_asked:
+                self.close()
+
+    def _refuse_child_and_handler(self) -> None:
+        """Refuse whoever would wait for ever: a forked child, and a handler in the middle of a call."""
+        if self._process is not process.token:
+            raise CopyError(_CHILD)
+        if self._in_own_call():
+            raise RuntimeError(
+                "this policy is in the middle of a call of the same thread: a signal's handler can close it, "
+                "and can't play"
+            )
+
+    def _in_own_call(self) -> bool:
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]
+
+    def _look(self) -> _Public:
+        engine = self._engine
+        if engine is None:
+            assert self._public is not None
+            return self._public
+        episode = engine.episode
+        return _Public(
+            engine.estimate,
+            tuple(engine.history),
+            episode.index,
+            engine.remaining,
+            episode.first_round - 1 + episode.filled,
+            engine.known,
+        )
+
+    def _warn_once(self) -> None:
+        """Warn when a release makes the policy look unhealthy, before another round is played."""
+        engine = self._engine
+        if self._warned or engine is None:
+            return
+        health = examine(self._settings, engine.history, engine.known)
+        if not health.ok:
+            self._warned = True
+            warnings.warn(
+                f"this policy may not learn (policy.health): {'; '.join(health.findings)}",
+                HealthWarning,
+                stacklevel=5,
+            )
+
+    def _let_go(self, reason: str) -> None:
+        """Keep what is public, drop everything else."""
+        store = self._detach(reason)
+        if store is not None:
+            store.close()
+
+    def _detach(self, reason: str) -> Store | None:
+        """Keep what is public and lose the engine, so that nothing can be played; its store is still open."""
+        assert self._engine is not None
+        self._guarantee, self._public, self._reason = self.guarantee, self._look(), reason
+        store = self._engine.store
+        self._engine = None
+        return store
