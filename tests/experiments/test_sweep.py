@@ -1,9 +1,11 @@
 import hashlib
 import json
 import math
+import multiprocessing
 import os
+import signal
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import distributed
 import numpy as np
@@ -257,3 +259,13 @@ def test_a_dask_cluster_gives_the_same_runs(serial):
 def test_runs_are_plain_data(serial):
     assert isinstance(serial[0], Run)
     assert json.loads(json.dumps(serial[0].to_dict()))["regret"] == list(serial[0].regret)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals can't be blocked here")
+def test_workers_never_see_an_interrupt_not_even_while_they_start():
+    # A worker that Ctrl-C ends while it imports can leave a lock of the pool taken: the parent then hangs.
+    with open_executor(workers=2) as executor:
+        assert signal.SIGINT in executor.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []).result()
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as plain:
+        assert signal.SIGINT not in plain.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []).result()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

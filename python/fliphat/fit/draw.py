@@ -7,14 +7,12 @@ from the same laws up to a float's rounding: for simulation, where nothing is pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from fliphat import kernels
 from fliphat.fit.settings import Settings
-from fliphat.privacy import composition
 from fliphat.privacy.priced import Noise, PickNoise, PricedRelease, fit_scales
 
 __all__ = ["Drawn", "priced", "seeded"]
@@ -68,12 +66,10 @@ def seeded(seed: int | None, episode: int) -> Drawn:
 
 def priced(template: Sequence[Noise], settings: Settings, accounting: str) -> PricedRelease:
     """Return the releases of `template` at the smallest scales that the settings' claim allows."""
-    epsilon, delta, users = settings.epsilon, settings.delta, settings.rounds_per_user
-    try:
-        return fit_scales(template, epsilon=epsilon, delta=delta, users=users, accounting=accounting)
-    except ValueError:
-        # Scales are sought with another grid than they are checked with; rarely it says a little less.
-        events = [event for noise in template for event in noise.events(users)]
-        factor = composition.largest_factor(epsilon, 0.99 * delta, events, users=users)
-        noise = tuple(noise.grown(1 / Fraction(factor)) for noise in template)
-        return PricedRelease(noise=noise, epsilon=epsilon, delta=delta, users=users, accounting=accounting)
+    return fit_scales(
+        template,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        users=settings.rounds_per_user,
+        accounting=accounting,
+    )

@@ -25,6 +25,9 @@ __all__ = ["ACCOUNTINGS", "Part", "PickNoise", "PricedRelease", "VectorNoise", "
 
 ACCOUNTINGS: Final = ("exact", "zcdp")
 
+#: Each makes all noise a hundred-thousandth larger; a grid differs from the next by less than a thousandth.
+_CORRECTIONS: Final = 100
+
 
 @dataclass(frozen=True)
 class PickNoise:
@@ -270,21 +273,25 @@ def fit_scales(
     """
     users = arguments.integer("users", users, 1, 2**31)
     arguments.choice("accounting", accounting, ACCOUNTINGS)
-    events = _events(template, users)
+    events, others = _events(template, users), tuple(tuple(fit) for fit in beside)
     if accounting == "zcdp":
         allowed = rho_from_epsilon(epsilon, delta)
         factor = math.sqrt(allowed / composition.zcdp(events)) * (1 - 1e-12)
     else:
-        others = [_events(fit, users) for fit in beside]
         # With other fits beside it, the search is for this fit alone; construction checks them together.
-        factor = composition.largest_factor(epsilon, delta, events, users=users if not others else 1)
-    grown = tuple(noise.grown(1 / Fraction(factor)) for noise in template)
+        factor = composition.largest_factor(epsilon, delta, events, users=1 if others else users)
+        # Rounded scales have a grid of their own, on which the bound may be larger by some millionths.
+        for _ in range(_CORRECTIONS):
+            grown = tuple(noise.grown(1 / Fraction(factor)) for noise in template)
+            if composition.delta(epsilon, _events(grown, users), users=1 if others else users) <= delta:
+                break
+            factor *= 1 - 1e-5
     return PricedRelease(
-        noise=grown,
+        noise=tuple(noise.grown(1 / Fraction(factor)) for noise in template),
         epsilon=epsilon,
         delta=delta,
         users=users,
-        beside=tuple(tuple(fit) for fit in beside),
+        beside=others,
         accounting=accounting,
     )
 

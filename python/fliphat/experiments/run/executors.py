@@ -53,7 +53,7 @@ def open_executor(workers: int | None = None, dask: str | None = None) -> Iterat
         yield None
     else:
         with _one_thread_each():
-            pool = ProcessPoolExecutor(
+            pool = _WorkersWithoutInterrupts(
                 count, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_interrupts
             )
             try:
@@ -66,6 +66,32 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class _WorkersWithoutInterrupts(ProcessPoolExecutor):
+    """A pool whose workers never see Ctrl-C, from their first instruction on.
+
+    A worker that is interrupted while it still imports may end holding a lock of the pool's queues, and the
+    parent then waits for it for ever. So workers are started with the signal blocked, which they inherit.
+    """
+
+    def submit(self, *given: Any, **named: Any) -> Any:
+        """Submit a call; this is where workers are started."""
+        with _interrupts_held():
+            return super().submit(*given, **named)
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back; it arrives at the end."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave_interrupts() -> None:

@@ -1,7 +1,7 @@
 //! One vector of private integers, released with Gaussian noise.
 
 use super::entropy::NoiseSource;
-use super::exact::rounded::{RoundedGaussian, fill_each};
+use super::exact::rounded::{RoundedGaussian, for_each};
 use crate::runtime::error::{Error, Result};
 
 /// Values are below this in magnitude, and so are releases.
@@ -24,12 +24,10 @@ pub fn release_vector(values: &mut [i64], sigmas: &[u64], noise: &mut impl Noise
     }
     let samplers =
         sigmas.iter().map(|&sigma| RoundedGaussian::new("sigmas", sigma)).collect::<Result<Vec<_>>>()?;
-    let mut draws = vec![0; values.len()];
-    fill_each(&mut draws, |index| samplers[index], noise);
-    for (value, draw) in values.iter_mut().zip(draws) {
-        // Noise that saturated at 2^63 - 1 clamps just the same.
-        *value = value.saturating_add(draw).clamp(-LIMIT, LIMIT);
-    }
+    // Noise that saturated at 2^63 - 1 clamps just the same.
+    let add =
+        |index: usize, draw: i64| values[index] = values[index].saturating_add(draw).clamp(-LIMIT, LIMIT);
+    for_each(samplers.len(), |index| samplers[index], add, noise);
     Ok(())
 }
 

@@ -64,7 +64,7 @@ impl RoundedGaussian {
 
     /// Fills `out` with independent samples.
     pub fn fill(&self, out: &mut [i64], noise: &mut impl NoiseSource) {
-        fill_each(out, |_| *self, noise);
+        for_each(out.len(), |_| *self, |index, value| out[index] = value, noise);
     }
 
     /// What the proposal of three words comes to, drawing whatever else it needs; None if it is rejected.
@@ -88,8 +88,38 @@ impl RoundedGaussian {
         if word >> 33 == 0 && !keeps_rest(k, head, &mut rest, noise) {
             return None;
         }
-        let magnitude = self.rounded(k, head, &mut rest, noise);
-        Some(if (word >> 32) & 1 == 0 { magnitude } else { -magnitude })
+        Some(signed(word, self.rounded(k, head, &mut rest, noise)))
+    }
+
+    /// What a proposal that certainly passed its first coin comes to, where 64 digits of x settle it.
+    #[inline(always)]
+    fn settled_by_head(&self, word: u64, head: u64) -> Option<i64> {
+        let product = u128::from(self.sigma) * u128::from(head);
+        let (whole, part) = ((product >> 64) as u64, product as u64);
+        // Below a half by less than sigma: the next digits decide. So do they if the second coin may fall heads.
+        if word >> 33 == 0 || HALF.wrapping_sub(part).wrapping_sub(1) < self.sigma {
+            return None;
+        }
+        // At most 4 * 2^40.
+        let magnitude = near(slot(word)) * self.sigma + whole + (part >> 63);
+        Some(signed(word, magnitude as i64))
+    }
+
+    /// What a proposal comes to that the quick look, `certain` of its first coin or not, left open.
+    #[cold]
+    fn look_closer(
+        &self,
+        certain: bool,
+        word: u64,
+        head: u64,
+        coin: u64,
+        noise: &mut impl NoiseSource,
+    ) -> Option<i64> {
+        if certain {
+            self.finish(word, near(slot(word)), head, noise)
+        } else {
+            self.settle(word, head, coin, noise)
+        }
     }
 
     /// The coin 2^t exp(-(k + x_0)^2/2), thrown with the word `coin`.
@@ -129,53 +159,63 @@ impl RoundedGaussian {
 
 const HALF: u64 = 1 << 63;
 
-/// Proposals drawn at a time by [`fill_each`].
+/// Proposals drawn at a time by [`for_each`].
 const BLOCK: usize = 64;
 
-/// Fills `out` with independent samples, the i-th from `sampler(i)`.
+/// Puts `count` independent samples, the i-th from `sampler(i)`, which all decide alike.
 ///
 /// Draws the words of a block of proposals first, then what unsettled ones need, in order.
-pub(crate) fn fill_each(
-    out: &mut [i64],
+pub(crate) fn for_each(
+    count: usize,
     sampler: impl Fn(usize) -> RoundedGaussian,
+    mut put: impl FnMut(usize, i64),
     noise: &mut impl NoiseSource,
 ) {
     let mut words = [0u64; 3 * BLOCK];
     let (mut margins, mut candidates) = ([0.0; BLOCK], [0u8; BLOCK]);
     let level = Level::best();
     let mut done = 0;
-    while done < out.len() {
+    while done < count {
+        let fast = sampler(done).decider.is_fast();
         // About 1.8 proposals a sample; what is left of the last block is thrown away.
-        let count = BLOCK.min(2 * (out.len() - done) + 4);
-        let words = &mut words[..3 * count];
+        let proposed = BLOCK.min(2 * (count - done) + 4);
+        let words = &mut words[..3 * proposed];
         noise.fill(words);
-        let (proposals, others) = words.split_at(count);
-        let (heads, coins) = others.split_at(count);
-        level.run(QuickBlock { proposals, heads, coins, margins: &mut margins[..count] });
+        let (proposals, others) = words.split_at(proposed);
+        let (heads, coins) = others.split_at(proposed);
+        level.run(QuickBlock { proposals, heads, coins, margins: &mut margins[..proposed] });
         // Proposals that are certainly rejected are left out without a branch, which could not be predicted.
-        let lowest = if sampler(done).decider.is_fast() { -BAND } else { f64::NEG_INFINITY };
+        let lowest = if fast { -BAND } else { f64::NEG_INFINITY };
+        let highest = if fast { BAND } else { f64::INFINITY };
         let mut kept = 0;
-        for (index, &margin) in margins[..count].iter().enumerate() {
+        for (index, &margin) in margins[..proposed].iter().enumerate() {
             candidates[kept] = index as u8;
             kept += usize::from(margin >= lowest);
         }
         for &index in &candidates[..kept] {
-            if done == out.len() {
+            if done == count {
                 break;
             }
             let index = usize::from(index);
             let (sampler, word, head) = (sampler(done), proposals[index], heads[index]);
-            let value = if margins[index] > BAND && sampler.decider.is_fast() {
-                sampler.finish(word, near(slot(word)), head, noise)
-            } else {
-                sampler.settle(word, head, coins[index], noise)
+            let certain = margins[index] > highest;
+            let value = match if certain { sampler.settled_by_head(word, head) } else { None } {
+                Some(value) => Some(value),
+                None => sampler.look_closer(certain, word, head, coins[index], noise),
             };
             if let Some(value) = value {
-                out[done] = value;
+                put(done, value);
                 done += 1;
             }
         }
     }
+}
+
+/// `magnitude` with the sign of a proposal, without a branch, which could not be predicted.
+#[inline(always)]
+fn signed(word: u64, magnitude: i64) -> i64 {
+    let minus = ((word >> 32) & 1) as i64;
+    (magnitude ^ -minus) + minus
 }
 
 /// Half-width of the band around the first coin's number in which integers decide, for k <= 3.
