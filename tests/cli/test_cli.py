@@ -37,7 +37,9 @@ def test_the_installed_command_works_without_a_terminal():
     assert "\033" not in shown.stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "plan", "reproduce", "audit", "bench"])
+@pytest.mark.parametrize(
+    "command", ["demo", "plan", "reproduce", "audit", "bench", "inspect", "verify", "migrate"]
+)
 def test_help_has_examples_that_parse(command, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main([command, "--help"])
@@ -57,7 +59,7 @@ def test_help_names_every_command(capsys):
         cli.main(["--help"])
     shown = capsys.readouterr().out
     commands = re.findall(r"^ {4}(\w+)\b", shown.split("examples:")[0], re.M)
-    assert commands == ["demo", "plan", "reproduce", "audit", "bench"]
+    assert commands == ["demo", "plan", "reproduce", "audit", "bench", "inspect", "verify", "migrate"]
 
 
 def interrupt_after(calls, result):

@@ -25,7 +25,7 @@ from fliphat.fit.settings import PerEpisode, Settings
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.live import LivePolicy
-from fliphat.policies.store.directory import DURABILITIES, open_store, recorded_accounting
+from fliphat.policies.store.directory import DURABILITIES, open_store, recorded_accounting, recorded_settings
 
 __all__ = ["FLIPHAT"]
 
@@ -201,6 +201,52 @@ class FLIPHAT(LivePolicy):
         self._begin(engine, stacklevel=4)
         if store is not None:
             open_store(store, durability, engine)
+
+    @classmethod
+    def open(
+        cls,
+        store: str | os.PathLike[str],
+        *,
+        iterations: PerEpisode | None = None,
+        step_size: PerEpisode | None = None,
+        exploration: PerEpisode | None = None,
+        durability: Literal["full", "batch"] = "full",
+        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
+    ) -> Self:
+        """Go on with a store that exists, with the arguments it was made with.
+
+        Parameters
+        ----------
+        store : path
+        iterations, step_size, exploration : function, optional
+            Only if the policy was made with functions, which a store can't hold.
+        durability, memory_limit
+            As in the constructor; the store does not remember them.
+
+        Raises
+        ------
+        StoreError
+            If there is no store, or it is damaged or in use.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from fliphat import FLIPHAT
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2, store=directory).close()
+        ...     with FLIPHAT.open(directory) as policy:
+        ...         print(policy)
+        FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=0.01)
+        """
+        functions = {"iterations": iterations, "step_size": step_size, "exploration": exploration}
+        arguments.choice("durability", durability, DURABILITIES)
+        limit = checked_memory_limit(memory_limit)
+        settings = Settings.from_dict(recorded_settings(store), functions)
+        policy = cls.__new__(cls)
+        engine = Engine(make_fit(settings), memory_limit=limit)
+        policy._begin(engine, stacklevel=4)
+        open_store(store, durability, engine)
+        return policy
 
     @classmethod
     def load(

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from fliphat.policies.store import faults, files
 from fliphat.policies.types import SnapshotError, StoreError
 
-__all__ = ["VERSION", "Saving", "consume", "seal"]
+__all__ = ["VERSION", "Saving", "consume", "look", "seal"]
 
 VERSION: Final = 1
 
@@ -135,6 +135,12 @@ def consume(path: Path, build: Callable[[dict[str, Any], dict[str, npt.NDArray[A
     finally:
         os.close(descriptor)
     return loaded
+
+
+def look(path: Path) -> tuple[int, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Check a file that can be loaded; its format version, record and arrays. Nothing is consumed."""
+    with open(path, "rb", buffering=0) as file:
+        return VERSION, *_read(file.fileno(), path)
 
 
 def _read(descriptor: int, path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

@@ -136,6 +136,25 @@ class Journal:
             self.close()
             raise
 
+    @classmethod
+    def only_read(cls, directory: Path, stem: str, *, layout: str, dtype: str, dim: int) -> Journal:
+        """Return the files of an episode to be looked at, also while their policy plays."""
+        journal = cls.__new__(cls)
+        journal.layout, journal.dtype, journal.dim = layout, np.dtype(dtype), dim
+        journal.paths, journal._files = _paths(directory, stem, layout), []
+        with open(journal.paths[0], "rb") as events:
+            journal._version = _MAGICS[events.read(len(_MAGIC))]
+        return journal
+
+    def look(self) -> tuple[list[Frame], int]:
+        """Return all whole frames and the format they are in; damage raises, and nothing is changed.
+
+        What a call under way or one that was cut off left at the end is passed over.
+        """
+        scan = self._scan(check_rows=True)
+        self._refuse_damage(scan)
+        return scan.frames, self._version
+
     @staticmethod
     def layout_of(directory: Path, stem: str, dtype: str) -> str | None:
         """Return the layout of the files with this stem, or None if none were begun."""

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from math import isnan
 from pathlib import Path
 from typing import Any, Final
@@ -31,8 +33,10 @@ __all__ = [
     "Ledger",
     "add_keys",
     "add_users",
+    "checked_meta",
     "meta",
     "put",
+    "reading",
 ]
 
 VERSION: Final = 3
@@ -121,43 +125,17 @@ class Ledger:
 
     def check(self) -> dict[str, str]:
         """Return the meta table of a ledger that is whole; the first version's gets its checksums now."""
-        with self._reading_damage(), self.transaction() as connection:
-            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
-                raise StoreError(f"the ledger {self._path.name!r} is empty: {_LOST}")
-            problems = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
-            if problems != ["ok"]:
-                raise StoreError(f"the ledger {self._path.name!r} is damaged: {_LOST}")
-            known = meta(connection)
-            if int(known["version"]) > VERSION:
-                raise StoreError(
-                    f"the store was written by a newer version (format {known['version']}, this one reads "
-                    f"{VERSION})"
-                )
-            sums = {
-                _USERS_SUM: str(_sum(connection.execute("SELECT * FROM users"))),
-                _KEYS_SUM: str(_sum(connection.execute("SELECT * FROM keys"))),
-                _REST_SUM: _rest_sum(connection),
-            }
-            first_version = int(known["version"]) == 1 and not sums.keys() & known.keys()
-            if not first_version and any(known.get(name) != value for name, value in sums.items()):
-                raise StoreError(
-                    f"the ledger {self._path.name!r} is damaged, its checksums do not match: {_LOST}"
-                )
+        with _telling_damage(), self.transaction() as connection:
+            known = checked_meta(connection)
             if int(known["version"]) < VERSION:
                 # Version 1 had no checksums, and neither it nor 2 knew how likely an arm was.
+                users = _sum(connection.execute("SELECT * FROM users"))
                 connection.execute("ALTER TABLE keys ADD COLUMN probability REAL")
                 put(connection, "version", VERSION)
-                put(connection, _USERS_SUM, sums[_USERS_SUM])
+                put(connection, _USERS_SUM, users)
                 put(connection, _KEYS_SUM, _sum(connection.execute("SELECT * FROM keys")))
                 known = meta(connection)
             return known
-
-    @contextmanager
-    def _reading_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except (LookupError, TypeError, ValueError, OverflowError):
-            raise StoreError(f"the ledger {self._path.name!r} is damaged: {_LOST}") from None
 
     def peek(self, name: str) -> str | None:
         """Return one value of the meta table as it is on disk, without waiting for a writer."""
@@ -174,6 +152,85 @@ _LOST: Final = (
     "last used, with ledger.sqlite3-journal if there is one; if no round was ever played with this store, "
     "remove the directory and begin anew"
 )
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Give a connection that changes nothing and sees one moment, also while a policy plays.
+
+    A commit that a crash cut off is undone in a copy: undoing it in place is for whoever opens the store.
+    """
+    refuse_missing(path)
+    with ExitStack() as kept:
+        try:
+            try:
+                connection = _begin_to_read(path, kept)
+            except sqlite3.OperationalError:
+                left = [path.with_name(path.name + end) for end in ("-journal", "-wal")]
+                copied = [file for file in left if file.exists()]
+                if not copied and not _has_write_ahead_log(path):
+                    raise
+                copies = Path(kept.enter_context(tempfile.TemporaryDirectory()))
+                for file in (path, *copied):
+                    shutil.copyfile(file, copies / file.name)
+                connection = _begin_to_read(copies / path.name, kept, mode="rw")
+            yield connection
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"the ledger can't be read: {error}") from None
+        except sqlite3.Error:
+            raise StoreError(f"the ledger {path.name!r} is damaged: {_LOST}") from None
+
+
+def _begin_to_read(path: Path, kept: ExitStack, *, mode: str = "ro") -> sqlite3.Connection:
+    if mode == "ro" and _has_write_ahead_log(path):
+        raise sqlite3.OperationalError("reading a write-ahead log in place would write files beside it")
+    uri = f"{path.resolve().as_uri()}?mode={mode}"
+    connection = kept.enter_context(closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10)))
+    connection.execute("BEGIN")
+    connection.execute("SELECT name FROM sqlite_master").fetchall()
+    return connection
+
+
+def _has_write_ahead_log(path: Path) -> bool:
+    """Whether a ledger is in the mode of the first version's: SQLite's header says so in byte 18."""
+    with open(path, "rb") as file:
+        return file.read(19)[18:] == b"\2"
+
+
+def checked_meta(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the meta table of a ledger that is whole, as far as its checksums tell; changes nothing."""
+    with _telling_damage():
+        return _checked_meta(connection)
+
+
+@contextmanager
+def _telling_damage() -> Iterator[None]:
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, OverflowError):
+        raise StoreError(f"the ledger 'ledger.sqlite3' is damaged: {_LOST}") from None
+
+
+def _checked_meta(connection: sqlite3.Connection) -> dict[str, str]:
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
+        raise StoreError(f"the ledger 'ledger.sqlite3' is empty: {_LOST}")
+    problems = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
+    if problems != ["ok"]:
+        raise StoreError(f"the ledger 'ledger.sqlite3' is damaged: {_LOST}")
+    known = meta(connection)
+    if int(known["version"]) > VERSION:
+        raise StoreError(
+            f"the store was written by a newer version (format {known['version']}, this one reads {VERSION})"
+        )
+    sums = {
+        _USERS_SUM: str(_sum(connection.execute("SELECT * FROM users"))),
+        _KEYS_SUM: str(_sum(connection.execute("SELECT * FROM keys"))),
+        _REST_SUM: _rest_sum(connection),
+    }
+    first_version = int(known["version"]) == 1 and not sums.keys() & known.keys()
+    if not first_version and any(known.get(name) != value for name, value in sums.items()):
+        raise StoreError(f"the ledger 'ledger.sqlite3' is damaged, its checksums do not match: {_LOST}")
+    return known
 
 
 def refuse_missing(path: Path) -> None:

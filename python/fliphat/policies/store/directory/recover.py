@@ -19,7 +19,7 @@ from fliphat.policies.store.directory.rows import FileRows
 from fliphat.policies.store.directory.store import DirectoryStore
 from fliphat.policies.types import Decision, StoreError
 
-__all__ = ["open_store"]
+__all__ = ["fill_from", "open_store"]
 
 
 def open_store(path: str | os.PathLike[str], durability: str, engine: Engine) -> None:
@@ -38,9 +38,9 @@ def _read_ledger(engine: Engine, store: DirectoryStore) -> list[Any]:
     """Fill the engine from the ledger, and return the states of episodes."""
     with store.ledger().transaction() as connection:
         meta = ledger.meta(connection)
+        episodes = connection.execute("SELECT * FROM episodes ORDER BY episode").fetchall()
         engine.secret = bytes.fromhex(meta["secret"])
-        numbers = {name: meta[name] for name in state.scalars(engine) if name in meta}
-        state.set_scalars(engine, {name: json.loads(text) for name, text in numbers.items()})
+        fill_from(engine, meta, episodes)
         engine.incarnation += not store.created
         ledger.put(connection, "incarnation", engine.incarnation)
         engine.users = dict(connection.execute("SELECT digest, rounds FROM users"))
@@ -48,16 +48,21 @@ def _read_ledger(engine: Engine, store: DirectoryStore) -> list[Any]:
             name: Decision(identity, arm, bool(valid), episode, math.nan if chance is None else chance)
             for name, identity, arm, valid, episode, chance in connection.execute("SELECT * FROM keys")
         }
-        episodes = connection.execute("SELECT * FROM episodes ORDER BY episode").fetchall()
     if engine.settings.seed is not None:
         engine.rng = np.random.default_rng([engine.settings.seed, engine.incarnation])
+    return episodes
+
+
+def fill_from(engine: Engine, meta: dict[str, str], episodes: list[Any]) -> None:
+    """Give an engine its numbers and everything released, as a ledger's two small tables hold them."""
+    numbers = {name: meta[name] for name in state.scalars(engine) if name in meta}
+    state.set_scalars(engine, {name: json.loads(text) for name, text in numbers.items()})
     releases = [
         (json.loads(facts), np.frombuffer(indices, np.int64), np.frombuffer(numbers))
         for _, _, _, facts, indices, numbers in episodes
         if facts is not None
     ]
     state.set_releases(engine, releases, json.loads(meta["known"]) if "known" in meta else None)
-    return episodes
 
 
 def _recover_episode(engine: Engine, store: DirectoryStore, episodes: list[Any]) -> None:

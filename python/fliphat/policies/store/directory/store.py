@@ -12,7 +12,6 @@ import contextlib
 import io
 import json
 import os
-import sqlite3
 import weakref
 from collections import Counter
 from pathlib import Path
@@ -32,7 +31,7 @@ from fliphat.policies.store.directory.records import emptied, keys_of, packed, u
 from fliphat.policies.store.directory.rows import FileRows, file_rows
 from fliphat.policies.types import StoreError
 
-__all__ = ["DURABILITIES", "DirectoryStore", "recorded_accounting"]
+__all__ = ["DURABILITIES", "DirectoryStore", "recorded_accounting", "recorded_settings"]
 
 DURABILITIES: Final = ("full", "batch")
 
@@ -338,18 +337,18 @@ def recorded_accounting(path: str | os.PathLike[str]) -> str | None:
 
     Only looks: whoever opens the store checks it, and says what is wrong with it.
     """
-    file = Path(path).resolve() / "ledger.sqlite3"
-    if not file.is_file():
-        return None
     try:
-        with contextlib.closing(
-            sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=10)
-        ) as connection:
-            settings = json.loads(ledger.meta(connection)["settings"])
-        accounting = complete(settings)["accounting"]
-    except (sqlite3.Error, ValueError, KeyError, TypeError):
+        accounting = complete(recorded_settings(path))["accounting"]
+    except (StoreError, ValueError, KeyError, TypeError):
         return None
     return accounting if isinstance(accounting, str) else None
+
+
+def recorded_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the record of the settings that a store was made with; only looks."""
+    with ledger.reading(Path(path) / "ledger.sqlite3") as connection:
+        found: dict[str, Any] = json.loads(ledger.meta(connection)["settings"])
+        return found
 
 
 def _refuse_other_settings(known: dict[str, str], settings: Settings) -> None:

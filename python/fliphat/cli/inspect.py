@@ -1,0 +1,40 @@
+"""`fliphat inspect`: what a store or a saved file says about its policy."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+ORDER: Final = 70
+
+
+def add(commands: Any) -> None:
+    """Add the command and its arguments."""
+    inspect = commands.add_parser(
+        "inspect",
+        help="what a store or a saved file says about its policy",
+        description="Public facts, episodes, health, guarantee, format; changes nothing, also while in use.",
+        examples=["fliphat inspect store", "fliphat inspect store --json", "fliphat inspect saved --private"],
+    )
+    inspect.add_argument("store", metavar="STORE", help="a store's directory, or a file that save wrote")
+    inspect.add_argument(
+        "--private", action="store_true", help="add an operator's numbers: rewards, late and invalid rounds"
+    )
+    inspect.add_argument("--json", action="store_true", help="print facts for a program to read")
+    inspect.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    import json
+
+    from fliphat.display.store_report import store_lines
+    from fliphat.policies.store.inspect import inspect_path
+    from fliphat.policies.types import StoreError
+
+    try:
+        facts = inspect_path(chosen.store, private=chosen.private)
+    except StoreError as error:
+        raise ValueError(str(error)) from None
+    print(json.dumps(facts) if chosen.json else "\n".join(store_lines(facts)))
+    return 0
