@@ -15,8 +15,11 @@ from kill_child import make
 CHILD = Path(__file__).parents[1] / "helpers" / "kill_child.py"
 
 
-def run_and_kill(directory, durability, seed, delay):
-    """Start the child, kill it `delay` seconds after it is ready, and return what it said."""
+def run_and_kill(directory, durability, seed, lines, delay):
+    """Start the child, kill it `delay` seconds after it said so many lines, and return what it said.
+
+    By time alone, a busy machine would have most children killed before they did anything.
+    """
     child = subprocess.Popen(
         [sys.executable, str(CHILD), str(directory), durability, str(seed)], stdout=subprocess.PIPE
     )
@@ -24,6 +27,7 @@ def run_and_kill(directory, durability, seed, delay):
     while said[-1].strip() != b"ready":
         said.append(child.stdout.readline())
         assert said[-1], "the child stopped by itself"
+    said += [child.stdout.readline() for _ in range(lines)]
     time.sleep(delay)
     os.kill(child.pid, signal.SIGKILL)
     rest, _ = child.communicate()
@@ -58,7 +62,9 @@ def test_a_hundred_kills(tmp_path, durability):
         )  # new ones too: kills hit early episodes, long ones and opening
         if seed % 20 == 0:
             shown, rounds = {}, 0
-        said = run_and_kill(directory, durability, seed, float(rng.exponential(0.03)))
+        said = run_and_kill(
+            directory, durability, seed, int(rng.integers(0, 60)), float(rng.exponential(0.003))
+        )
         now, played = check(directory, durability, said, shown)
         # All acknowledged rounds are there, and at most the one that was under way besides.
         assert rounds + played <= now <= rounds + played + 1
