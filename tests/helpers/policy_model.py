@@ -25,6 +25,7 @@ class Round:
     row: np.ndarray  # as stored; zeros if the round can't be learned from
     used: bool
     reward: float | None = None
+    user: object = None
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Model:
         if user is not None:
             self.users[user] = self.users.get(user, 0) + 1
             used = valid and self.users[user] <= self.rounds_per_user
-        self.open.append(Round(identity, row if used else np.zeros(DIM, np.float32), used))
+        self.open.append(Round(identity, row if used else np.zeros(DIM, np.float32), used, user=user))
         self.played += 1
 
     def awaits(self, identity):
@@ -81,9 +82,18 @@ class Model:
         self.late += 1
         return False
 
-    def forget(self):
+    def forget(self, user=None):
         for one in self.open:
-            one.row, one.used = np.zeros(DIM, np.float32), False
+            if user is None or one.user == user:
+                one.row, one.used = np.zeros(DIM, np.float32), False
+
+    def cancel(self, identity):
+        """Take a round back; False if its episode is over."""
+        for one in self.open:
+            if one.id == identity:
+                one.row, one.used, one.reward = np.zeros(DIM, np.float32), False, 0.0
+                return True
+        return False
 
     def pending(self):
         return [one.id for one in self.open if one.reward is None]

@@ -83,7 +83,7 @@ class Play:
         self.wrap = sp.csr_array if sparse else np.asarray
         self.fits = Fits(monkeypatch)
         without_syncs(monkeypatch)
-        self.number = 0
+        self.number, self.played = 0, {}
         self.acknowledged = set()  # numbers whose reward was taken
         self.doubtful = set()  # numbers that the interrupted call was about
         self.visible = {}
@@ -113,7 +113,8 @@ class Play:
 
     def select(self):
         self.number += 1
-        return self.number, self.policy.select(self.contexts(self.number), user=self.number)
+        decision = self.played[self.number] = self.policy.select(self.contexts(self.number), user=self.number)
+        return self.number, decision
 
     def one(self):
         number, decision = self.select()
@@ -149,6 +150,7 @@ class Play:
         assert len(learned) == len(set(learned)), "learned from twice"
         open_codes = self.policy._engine.episode.codes
         still_open = {int(code) for code in open_codes[np.isfinite(open_codes)]}
+        self.learned = learned
         lost = self.acknowledged - set(learned) - still_open - set(forgotten)
         assert not lost, "acknowledged and lost"
 
@@ -170,6 +172,14 @@ def forget(play):
     play.policy.forget()
 
 
+def forget_user(play):
+    play.policy.forget(user=2)  # one of the episode's rounds: see `Play.select`
+
+
+def cancel(play):
+    play.policy.cancel(play.played[2])
+
+
 def save(play):
     play.policy.save(play.directory / "file")
 
@@ -180,6 +190,8 @@ ACTIONS = {
     "select": (plain_select, 4, {"append", "append_rounds", "_append"}),
     "update": (update, 4, {"update"}),
     "forget": (forget, 4, {"forget", "emptied"}),
+    "forget_user": (forget_user, 2, {"forget", "_forget", "empty", "_write_again", "wipe"}),
+    "cancel": (cancel, 2, {"cancel", "empty"}),
     "save": (save, 4, {"save", "hand_over", "_detach", "seal", "close"}),
 }
 
@@ -199,7 +211,10 @@ def run(play, action, stop):
     lines, cut = traced(lambda: ACTIONS[action][0](play), stop)
     play.look() if play.policy._engine is not None else None
     play.go_on(14)
-    play.check(forgotten=before if action == "forget" else ())
+    forgotten = {"forget": before, "forget_user": {2}, "cancel": {2}}.get(action, ())
+    play.check(forgotten)
+    if action in ("forget_user", "cancel") and not cut:
+        assert 2 not in play.learned and not (play.fits.of(0)[0][1][0] == 2).any(), "not forgotten"
     left = list(play.directory.glob("*.partial"))
     assert not left, "a partial file stays"
     play.policy.close()
@@ -225,7 +240,7 @@ def interrupt_everywhere(tmp_path, monkeypatch, action, limit, **options):
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_call_cut_off_before_some_lines(tmp_path, monkeypatch, action, stored):
-    interrupt_everywhere(tmp_path, monkeypatch, action, 8, stored=stored, sparse=action == "forget")
+    interrupt_everywhere(tmp_path, monkeypatch, action, 8, stored=stored, sparse=action.startswith("forget"))
 
 
 @pytest.mark.slow

@@ -240,7 +240,7 @@ def test_a_newer_or_damaged_ledger_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "ledger.sqlite3") as connection:
         ledger.put(connection, "version", 9)
     connection.close()
-    with pytest.raises(StoreError, match=r"written by a newer version \(format 9, this one reads 3\)"):
+    with pytest.raises(StoreError, match=r"written by a newer version \(format 9, this one reads 4\)"):
         open_store(tmp_path)
     (tmp_path / "ledger.sqlite3").write_bytes(b"not a database, but long enough to look at" * 100)
     with pytest.raises(StoreError, match="the ledger can't be read or written"):

@@ -113,6 +113,18 @@ class PolicyMachine(RuleBasedStateMachine):
         self.policy.forget()
         self.model.forget()
 
+    @precondition(lambda self: self.users and self.model.played)
+    @rule(number=st.integers(0, 6))
+    def forget_user(self, number):
+        self.policy.forget(user=f"user {number}")
+        self.model.forget(f"user {number}")
+
+    @precondition(lambda self: self.ids)
+    @rule(which=st.integers(0, 10**6))
+    def cancel(self, which):
+        identity = self.ids[-1 - which % min(len(self.ids), 8)]
+        assert self.policy.cancel(identity) == self.model.cancel(identity)
+
     @precondition(lambda self: self.stored)
     @rule()
     def crash(self):

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from fliphat import arguments
 from fliphat.fit import make_fit
 from fliphat.fit.settings import PerEpisode, Settings
+from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.live import LivePolicy
@@ -107,6 +108,13 @@ class FLIPHAT(LivePolicy):
         the environment variable TMPDIR names: **private rows on disk**. The result has the same bits. The
         limit is not part of what is kept: another opening may give another. With a store rows are in its
         files whatever the limit. See ``docs/scale.md``.
+    retention : int or datetime.timedelta, optional
+        How long a row of the open episode may be kept, in rounds or by the clock. Older ones become rows of
+        zeros, up to an eighth of the time earlier: episodes keep their lengths and learn from fewer rows.
+    reward_timeout : int or datetime.timedelta, optional
+        How long after its round, in rounds or by the clock, a reward may come; later ones are dropped as if
+        their episode were over. Both limits must not be chosen by what rounds brought. Neither is kept with
+        the policy: another opening may give others. See ``docs/erasure.md``.
 
     Notes
     -----
@@ -160,6 +168,8 @@ class FLIPHAT(LivePolicy):
         store: str | os.PathLike[str] | None = None,
         durability: Literal["full", "batch"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
+        retention: AgeLimit | None = None,
+        reward_timeout: AgeLimit | None = None,
     ) -> None:
         settings = Settings.checked(
             dim=dim,
@@ -191,16 +201,17 @@ class FLIPHAT(LivePolicy):
             seed=seed,
         )
         arguments.choice("durability", durability, DURABILITIES)
-        limit = checked_memory_limit(memory_limit)
+        limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
         if store is not None:
             # A store goes on with the noise it was made with, whatever a new one would get.
             settings = dataclasses.replace(
                 settings, accounting=recorded_accounting(store) or settings.accounting
             )
-        engine = Engine(make_fit(settings), memory_limit=limit)
+        engine = Engine(make_fit(settings), memory_limit=limit, ages=ages)
         self._begin(engine, stacklevel=4)
         if store is not None:
             open_store(store, durability, engine)
+            engine.expire()
 
     @classmethod
     def open(
@@ -257,6 +268,8 @@ class FLIPHAT(LivePolicy):
         step_size: PerEpisode | None = None,
         exploration: PerEpisode | None = None,
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
+        retention: AgeLimit | None = None,
+        reward_timeout: AgeLimit | None = None,
     ) -> Self:
         """Go on with a saved policy, and remove its file: a policy has one live copy.
 
@@ -265,8 +278,8 @@ class FLIPHAT(LivePolicy):
         path : path
         iterations, step_size, exploration : function, optional
             Only if the policy was made with functions, which a file can't hold.
-        memory_limit : int or str, optional
-            As in the constructor; the file does not remember it.
+        memory_limit, retention, reward_timeout : optional
+            As in the constructor; the file does not remember them.
 
         Raises
         ------
@@ -274,7 +287,8 @@ class FLIPHAT(LivePolicy):
             If the file is damaged, truncated, from a newer version or was loaded before.
         """
         functions = {"iterations": iterations, "step_size": step_size, "exploration": exploration}
-        return cls._loaded(path, functions, checked_memory_limit(memory_limit))
+        ages = Ages(retention, reward_timeout)
+        return cls._loaded(path, functions, checked_memory_limit(memory_limit), ages)
 
     def __repr__(self) -> str:
         s = self._settings

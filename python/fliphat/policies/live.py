@@ -21,6 +21,7 @@ from fliphat.fit import make_fit
 from fliphat.fit.base import Known
 from fliphat.fit.settings import PerEpisode, Settings
 from fliphat.policies.engine import process, snapshot, state
+from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.health import Health, HealthWarning, examine
 from fliphat.policies.store.base import Store
@@ -142,7 +143,8 @@ class LivePolicy:
         Returns
         -------
         bool
-            False if its episode was over and the estimate computed: the reward is dropped and counted.
+            False if its episode was over and the estimate computed, or the round is older than
+            `reward_timeout`: the reward is dropped and counted.
 
         Raises
         ------
@@ -180,10 +182,56 @@ class LivePolicy:
         with self._playing() as engine:
             return engine.update_batch(decisions, rewards)
 
-    def forget(self) -> None:
-        """Drop the open episode's rows and rewards: they become rows of zeros, and the episode goes on."""
+    def cancel(self, decision: Decision | int) -> bool:
+        """Take a round back: it was never shown, or its context was wrong.
+
+        The round keeps its slot and counts for its user, so that nothing public moves; its row becomes one of
+        zeros, context and reward included, and a reward that comes later is refused. Cancelling again
+        changes nothing.
+
+        Parameters
+        ----------
+        decision : Decision or int
+            A decision or its id.
+
+        Returns
+        -------
+        bool
+            False if its episode was over and the estimate computed: what was learned can't be taken back.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the decision is unknown.
+        """
         with self._playing() as engine:
-            engine.forget()
+            return engine.cancel(decision)
+
+    def forget(self, user: Any = None) -> int:
+        """Erase the open episode's rows and rewards, or one user's: rows of zeros take their place.
+
+        The episode goes on, and its length and estimate are what they would be had these rounds brought
+        nothing. With a store the files are written again and the old ones overwritten, so this takes as long
+        as a copy of them. What was released stays, and so does the keyed count of the user's rounds: without
+        it, the user could be learned from beyond `rounds_per_user`. See ``docs/erasure.md``.
+
+        Parameters
+        ----------
+        user : str, int or bytes, optional
+            As in `select`; everybody, if left out.
+
+        Returns
+        -------
+        int
+            Rounds of the open episode that are rows of zeros now. Private.
+        """
+        with self._playing() as engine:
+            return engine.forget(user)
+
+    def expire(self) -> None:
+        """Apply `retention` now; every `select` does, so this is for times without rounds."""
+        with self._playing() as engine:
+            engine.expire()
 
     # Looking
 
@@ -299,14 +347,18 @@ class LivePolicy:
 
     @classmethod
     def _loaded(
-        cls, path: str | os.PathLike[str], functions: dict[str, PerEpisode | None], memory_limit: int | None
+        cls,
+        path: str | os.PathLike[str],
+        functions: dict[str, PerEpisode | None],
+        memory_limit: int | None,
+        ages: Ages | None = None,
     ) -> Self:
         """Return the policy that a file holds, and remove the file."""
         policy = cls.__new__(cls)
 
         def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
             settings = Settings.from_dict(record["settings"], functions)
-            engine = Engine(make_fit(settings), memory_limit=memory_limit)
+            engine = Engine(make_fit(settings), memory_limit=memory_limit, ages=ages)
             state.fill(engine, record, arrays)
             policy._begin(engine, stacklevel=7)
 

@@ -18,6 +18,7 @@ from fliphat import _native
 from fliphat.fit.base import Fit, Known
 from fliphat.kernels import _rows
 from fliphat.policies.engine import inputs
+from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.episode import (
     AWAITED,
     NOT_LEARNED,
@@ -41,9 +42,12 @@ INCARNATION = 2**40
 class Engine:
     """Everything a policy knows; see the module for the order in which it changes."""
 
-    def __init__(self, fit: Fit[Any, Any], *, memory_limit: int | None = None) -> None:
+    def __init__(
+        self, fit: Fit[Any, Any], *, memory_limit: int | None = None, ages: Ages | None = None
+    ) -> None:
         self.fit = fit
         self.memory_limit = memory_limit
+        self.ages = Ages() if ages is None else ages
         self.settings = fit.settings
         self.store: Store | None = None
         self.after_release: Callable[[], None] | None = None
@@ -156,13 +160,14 @@ class Engine:
         `Episode.append`, except that their users have fewer to come; after it, all that can be lost is a
         key. With one, the next call finds the disk ahead of memory.
         """
+        self._note_the_time()
         if self.store is not None:
             self._disk_is_ahead = True
             self.store.append_rounds(played)
         for digest in played.users or ():
             self.users[digest] = self.users.get(digest, 0) + 1
         self.with_users, self.user_kind = played.users is not None, played.user_kind
-        self.episode.append(len(played.arms), played.first_id, codes)
+        self.episode.append(len(played.arms), played.first_id, codes, played.users)
         self._disk_is_ahead = False
 
     def _next_id(self) -> int:
@@ -229,7 +234,7 @@ class Engine:
         number = inputs.checked_reward(reward, self.settings.loss)
         episode = self.episode
         row = episode.row_of(identity)
-        if row is None or episode.claimed:
+        if row is None or episode.claimed or row < self._timed_out():
             self._check_late(identity, row)
             if self.store is not None:
                 self.store.append_rewards((), (), 1)
@@ -237,7 +242,7 @@ class Engine:
             return False
         before = episode.codes[row]
         if before == before and before != NOT_LEARNED:
-            raise ValueError("decision already has a reward: a second one is refused")
+            raise ValueError("decision already has a reward, or was cancelled: a second one is refused")
         code = NOT_LEARNED_CAME if before == NOT_LEARNED else episode.stored_reward(number)
         if self.store is not None:
             self._disk_is_ahead = True
@@ -252,10 +257,10 @@ class Engine:
         ids = inputs.identities(decisions)
         numbers, usable = inputs.usable_rewards(given, len(ids), self.settings.loss)
         episode = self.episode
-        at = np.full(len(ids), -1, np.int64)
+        at, timed_out = np.full(len(ids), -1, np.int64), self._timed_out()
         for i, identity in enumerate(ids):
             row = episode.row_of(identity)
-            if row is None or episode.claimed:
+            if row is None or episode.claimed or row < timed_out:
                 self._check_late(identity, row)
             else:
                 at[i] = row
@@ -292,12 +297,66 @@ class Engine:
         """Return the ids of rounds whose reward may still come."""
         if self.episode.claimed:
             return []
-        return [self.episode.id_of(int(row)) for row in self.episode.awaited()]
+        timed_out = self._timed_out()
+        return [self.episode.id_of(int(row)) for row in self.episode.awaited() if row >= timed_out]
+
+    def cancel(self, decision: Any) -> bool:
+        """Make a round one without contents; False if its episode's estimate has been claimed."""
+        self._require_memory_up_to_date()
+        identity = inputs.identity(decision)
+        episode = self.episode
+        row = episode.row_of(identity)
+        if row is None or episode.claimed:
+            self._check_late(identity, row)
+            return False
+        if self.store is not None:
+            self._disk_is_ahead = True
+            self.store.append_rewards((row,), (NOT_LEARNED_CAME,))
+        episode.cancel(row)
+        self._disk_is_ahead = False
+        return True
+
+    # Ages
+
+    def _timed_out(self) -> int:
+        """Return how many of the open episode's first rows can't get a reward any more."""
+        if self.ages.reward_timeout is None:
+            return 0
+        return self.ages.over_timeout(self.episode.filled, self.episode.notes)
+
+    def _note_the_time(self) -> None:
+        """Keep when rounds are played, as often as the limits of age need it."""
+        episode = self.episode
+        now = self.ages.note(episode.notes)
+        if now is None:
+            return
+        # Rounds played before any time was noted, by a policy without such limits, are as old as this note.
+        row = episode.filled if episode.notes else 0
+        if self.store is not None:
+            self._disk_is_ahead = True
+            self.store.append_time(row, now)
+        episode.notes.append((row, now))
+        self._disk_is_ahead = False
+
+    def expire(self) -> None:
+        """Turn rows that were kept for as long as they may be into zeros."""
+        self._require_memory_up_to_date()
+        episode = self.episode
+        if self.ages.retention is None or not episode.filled:
+            return
+        if not episode.notes:
+            self._note_the_time()
+        over, going = self.ages.over_retention(episode.filled, episode.notes)
+        if over > episode.expired:
+            self._forget(np.arange(episode.expired, going))
+            episode.expired = going
 
     # Releases
 
     def _ready(self) -> Episode:
         """Return an episode with room, releasing the full one's estimate first."""
+        if self.ages.retention is not None:
+            self.expire()
         if self.episode.filled == self.episode.length:
             if self.episode.released is None:
                 self._release()
@@ -348,12 +407,31 @@ class Engine:
         # Last: a round of the next episode must not meet the files of this one.
         self.episode = released.following
 
-    def forget(self) -> None:
-        """Turn the open episode's rows into zeros."""
+    def forget(self, user: Any = None) -> int:
+        """Turn the open episode's rows, or those of one user, into zeros; how many those are."""
         self._require_memory_up_to_date()
+        if user is None:
+            self._forget(None)
+            return self.episode.filled
+        if not self.with_users:
+            raise ValueError("user must be left out: no round of this policy had a user id")
+        digests = self._user_digests("user", [user])
+        assert digests is not None
+        if self.episode.owners is None and self.episode.filled:
+            raise ValueError(
+                "user can't be forgotten alone in this episode: a version that did not keep whose round is "
+                "whose saved it. forget() drops the rows of all users"
+            )
+        rows = self.episode.rows_of(digests[0])
+        self._forget(rows)
+        return len(rows)
+
+    def _forget(self, rows: npt.NDArray[np.int64] | None) -> None:
+        if rows is not None and not len(rows):
+            return
         fresh = None
         if self.store is not None:
             self._disk_is_ahead = True
-            fresh = self.store.forget(self.episode)
-        self.episode.forget(fresh)
+            fresh = self.store.forget(self.episode, rows)
+        self.episode.forget(fresh, slice(None) if rows is None else rows)
         self._disk_is_ahead = False

@@ -7,11 +7,12 @@ One number a round says all there is to know about its reward, at 4 bytes a roun
 | NaN | awaited |
 | a finite number | the reward |
 | -inf | awaited, and not learned from whatever comes: invalid, user beyond the limit, forgotten |
-| +inf | came, and not learned from |
+| +inf | came, or cancelled, and not learned from |
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.base import EpisodePlan, Known
+from fliphat.policies.engine.inputs import DIGEST_BYTES
 from fliphat.policies.engine.rows.base import RowStore
 from fliphat.policies.types import EpisodeFacts
 
@@ -47,12 +49,15 @@ class Episode:
     __slots__ = (
         "claimed",
         "codes",
+        "expired",
         "exploration",
         "filled",
         "first_round",
         "index",
         "largest",
         "length",
+        "notes",
+        "owners",
         "plan",
         "released",
         "rows",
@@ -73,19 +78,28 @@ class Episode:
         self.largest = float(np.finfo(dtype).max)
         # (first row, its id) of each run of consecutive ids: one, unless a store was opened again.
         self.spans: list[tuple[int, int]] = []
+        # Digests of users one after the other, as far as rounds were played; None if they had none.
+        self.owners: bytearray | None = None
+        self.notes: list[tuple[int, float]] = []  # (row, when it was about to be played)
+        self.expired = 0  # so many of the first rows were kept for as long as they may be, and are zeros
 
     @property
     def full(self) -> bool:
         """Whether every round has been played."""
         return self.filled == self.length
 
-    def append(self, count: int, first_id: int, codes: Any) -> None:
+    def append(self, count: int, first_id: int, codes: Any, users: Sequence[bytes] | None = None) -> None:
         """Make `count` staged rounds count, with consecutive ids: only here does a round begin to exist.
 
-        `codes` are written over whatever an interrupted call left. The last line is the one that counts.
+        `codes` and `users` are written over whatever an interrupted call left. The last line is the one that
+        counts.
         """
         at = self.filled
         self.codes[at : at + count] = codes
+        if users is not None:
+            if self.owners is None:
+                self.owners = bytearray(self.length * DIGEST_BYTES)
+            self.owners[at * DIGEST_BYTES : (at + count) * DIGEST_BYTES] = b"".join(users)
         if not self.spans or first_id != self.id_of(at):
             self.spans.append((at, first_id))
         if self.rows is not None:
@@ -117,20 +131,41 @@ class Episode:
         codes = self.codes[: self.filled]
         return np.flatnonzero(np.isnan(codes) | (codes == NOT_LEARNED))
 
-    def forget(self, rows: RowStore | None = None) -> None:
-        """Turn every row played so far into zeros; rewards may still come and change nothing.
+    def rows_of(self, user: bytes) -> npt.NDArray[np.int64]:
+        """Return the rows of a user."""
+        if self.owners is None:
+            return np.zeros(0, np.int64)
+        owners = np.frombuffer(self.owners, f"V{DIGEST_BYTES}", self.filled)
+        return np.flatnonzero(owners == np.void(user))
 
-        `rows` takes the place of the rows that were kept, if the store has made it. Cut off anywhere, the
+    def forget(
+        self, fresh: RowStore | None = None, only: npt.NDArray[np.int64] | slice = slice(None)
+    ) -> None:
+        """Turn rows played so far into zeros; rewards may still come and change nothing.
+
+        `fresh` takes the place of the rows that were kept, if the store has made it. Cut off anywhere, the
         episode is one that can go on.
         """
         codes = self.codes[: self.filled]
-        came = np.isfinite(codes) | (codes == NOT_LEARNED_CAME)
-        codes[:] = np.where(came, NOT_LEARNED_CAME, NOT_LEARNED)
+        came = np.isfinite(codes[only]) | (codes[only] == NOT_LEARNED_CAME)
+        codes[only] = np.where(came, NOT_LEARNED_CAME, NOT_LEARNED)
         before = self.rows
-        if before is not None:
-            self.rows = before.emptied(self.filled) if rows is None else rows
-            if self.rows is not before:
-                before.wipe()
+        if before is None:
+            return
+        if fresh is not None:
+            self.rows = fresh
+        elif isinstance(only, slice):
+            self.rows = before.emptied(self.filled)
+        else:
+            before.empty(only)
+        if self.rows is not before:
+            before.wipe()
+
+    def cancel(self, row: int) -> None:
+        """Turn one row into zeros, whose reward can't come any more."""
+        self.codes[row] = NOT_LEARNED_CAME
+        if self.rows is not None:
+            self.rows.empty(np.array([row]))
 
     def rewards(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
         """Return rewards and which of them count, for the fit."""

@@ -79,6 +79,8 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
             "filled": episode.filled,
             "claimed": episode.claimed,
             "spans": episode.spans,
+            "notes": episode.notes,
+            "expired": episode.expired,
             "layout": None if episode.rows is None else episode.rows.layout,
         },
         "generator": engine.rng.bit_generator.state if engine.settings.seed is not None else None,
@@ -95,6 +97,9 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
         "probabilities": np.array([one.probability for one in engine.keys.values()], np.float64),
         "codes": episode.codes[: episode.filled],
     }
+    if episode.owners is not None:
+        owners = np.frombuffer(episode.owners, np.uint8).reshape(-1, DIGEST_BYTES)
+        arrays["owners"] = owners[: episode.filled]
     if episode.rows is not None:
         rows = episode.rows.first(episode.filled)
         if isinstance(rows, SparseChosen):
@@ -141,8 +146,12 @@ def _fill_episode(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.
             episode.rows.put(0, arrays["rows"])
     spans = [(int(first), int(identity)) for first, identity in record["spans"]]
     ends = [*(first for first, _ in spans[1:]), record["filled"]]
+    owners = arrays.get("owners")  # not in files of earlier versions
     for (first, identity), end in zip(spans, ends, strict=False):  # no span, if no round was played
-        episode.append(end - first, identity, arrays["codes"][first:end])
+        users = None if owners is None else [one.tobytes() for one in owners[first:end]]
+        episode.append(end - first, identity, arrays["codes"][first:end], users)
+    episode.notes = [(int(row), float(when)) for row, when in record.get("notes", ())]
+    episode.expired = record.get("expired", 0)
     episode.claimed = record["claimed"]
 
 

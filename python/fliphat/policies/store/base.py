@@ -66,7 +66,13 @@ class Store(Protocol):
         """Keep played rounds, with the rows that were staged for them."""
 
     def append_rewards(self, rows: Any, codes: Any, late: int = 0) -> None:
-        """Keep rewards, by row of the open episode, and how many came too late."""
+        """Keep rewards, by row of the open episode, and how many came too late.
+
+        A code of +inf is a round that was cancelled, unless its row is one of zeros already.
+        """
+
+    def append_time(self, row: int, seconds: float) -> None:
+        """Keep when a row of the open episode was about to be played, in seconds since 1970."""
 
     def claim(self, episode: Episode) -> None:
         """Fix which rewards count; done again after a fit that failed, it changes nothing."""
@@ -77,8 +83,8 @@ class Store(Protocol):
     def finish(self, episode: int, next_length: int) -> None:
         """Drop a committed episode's rows and turn to the next; done again, it changes nothing."""
 
-    def forget(self, episode: Episode) -> RowStore | None:
-        """Replace the open episode's rows by ones without contents; None if it has none yet."""
+    def forget(self, episode: Episode, only: npt.NDArray[np.int64] | None = None) -> RowStore | None:
+        """Replace the open episode's rows, or some of them, by ones without contents; None if it has none."""
 
     def hand_over(self, path: Path, checksum: str) -> None:
         """Keep that the policy goes on in a file: from now on it can't be opened here."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from fliphat.policies.types import StoreError
 
-__all__ = ["create_private", "lock", "sync", "sync_directory", "unlock", "write_all"]
+__all__ = ["create_private", "lock", "sync", "sync_directory", "unlock", "wipe", "write_all"]
 
 
 def create_private(path: Path, *, append: bool = False, exclusive: bool = False) -> int:
@@ -39,6 +39,26 @@ def sync(descriptor: int) -> None:
         os.fdatasync(descriptor)
     else:
         os.fsync(descriptor)
+
+
+def wipe(path: Path) -> None:
+    """Overwrite a file with zeros, on disk, and remove it; one that is gone is left alone.
+
+    Copies that a file system or a drive keeps of overwritten blocks are out of our reach.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        return
+    try:
+        left, zeros = os.fstat(descriptor).st_size, bytes(1 << 20)
+        while left > 0:
+            write_all(descriptor, zeros[:left])
+            left -= len(zeros)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+    path.unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:

@@ -7,6 +7,7 @@ the end, `advance` makes them count.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -26,6 +27,7 @@ __all__ = [
     "SparseChosen",
     "SparseStore",
     "csr_matrix",
+    "stored_at",
 ]
 
 _YES, _NO = np.ones(1, np.uint8), np.zeros(1, np.uint8)
@@ -138,6 +140,10 @@ class RowStore(ABC):
         """
 
     @abstractmethod
+    def empty(self, rows: npt.NDArray[np.int64]) -> None:
+        """Make some of the rows that count read as zeros; done again, it changes nothing."""
+
+    @abstractmethod
     def wipe(self) -> None:
         """Overwrite rows that nothing will read again before their memory is given back."""
 
@@ -177,6 +183,13 @@ class SparseStore(RowStore):
         chosen, rows = rounds.sparse(self.dtype == np.float64)
         self.put(at, rows)
         return chosen
+
+
+def stored_at(lengths: npt.NDArray[np.uint32], rows: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield where the stored values of each of some sparse rows begin and end."""
+    ends = np.cumsum(lengths, dtype=np.int64)
+    for row in rows.tolist():
+        yield int(ends[row] - lengths[row]), int(ends[row])
 
 
 def csr_matrix(

@@ -15,6 +15,7 @@ from fliphat.policies.engine.rows.base import (
     SparseChosen,
     SparseStore,
     csr_matrix,
+    stored_at,
 )
 from fliphat.policies.engine.rows.growing import Growing
 
@@ -65,6 +66,10 @@ class DenseRows(DenseStore):
         """See :class:`RowStore`."""
         self.array[:filled] = 0
         return self
+
+    def empty(self, rows: npt.NDArray[np.int64]) -> None:
+        """See :class:`RowStore`."""
+        self.array[rows] = 0
 
     def wipe(self) -> None:
         """See :class:`RowStore`."""
@@ -138,6 +143,12 @@ class SparseRows(SparseStore):
         fresh = SparseRows(self.length, self.dim, self.dtype, self._limit)
         fresh._counted = fresh._staged = (filled, 0, 0)
         return fresh
+
+    def empty(self, rows: npt.NDArray[np.int64]) -> None:
+        """See :class:`RowStore`; how many values a row had stays, columns and values do not."""
+        for begin, end in stored_at(self.lengths, rows):
+            self._values.put(begin, np.zeros(end - begin, self.dtype))
+            self._columns.put(begin, np.arange(end - begin, dtype=np.int32))
 
     def wipe(self) -> None:
         """See :class:`RowStore`."""

@@ -114,6 +114,12 @@ class SpilledRows(DenseStore):
         fresh.file.clear(filled * self.dim)
         return fresh
 
+    def empty(self, rows: npt.NDArray[np.int64]) -> None:
+        """See :class:`RowStore`."""
+        zeros = np.zeros(self.dim, self.dtype)
+        for row in rows.tolist():
+            self.file.write(row * self.dim, zeros)
+
     def wipe(self) -> None:
         """See :class:`RowStore`."""
         self.file.clear(0)

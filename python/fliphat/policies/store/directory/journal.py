@@ -8,6 +8,7 @@ that the call happened, the second is an error. Layout in ``docs/durability.md``
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import time
@@ -36,14 +37,16 @@ _DTYPES: Final = {"float32": b"f4__", "float64": b"f8__"}
 # kind and flags, records, late rewards, checksum of rows, bytes of rows, checksum of this frame, of its head
 _FRAME = struct.Struct("<IIIIQII")
 _CHECKED = _FRAME.size - 8
-_ROUNDS, _REWARDS = 1, 2
+_ROUNDS, _REWARDS, _TIMES = 1, 2, 3
 _SYNCED: Final = 0x100  # the call returned only when its bytes were on disk
 #: No byte is zero: a frame whose last blocks never reached the disk reads as zeros there.
 _END: Final = b"FLIPEND\n"
 
 _REWARD = np.dtype([("row", "<u8"), ("code", "<f8")])
 _ONE_REWARD = struct.Struct("<Qd")
-_RECORDS: Final = {_ROUNDS: ROUND, _REWARDS: _REWARD}
+#: When a row was about to be played, in seconds since 1970; stores of format 4 on.
+_TIME = np.dtype([("row", "<u8"), ("seconds", "<f8")])
+_RECORDS: Final = {_ROUNDS: ROUND, _REWARDS: _REWARD, _TIMES: _TIME}
 
 _GO_ON: Final = "put it back as it was and try again, or forget() the episode's rows to go on without them"
 
@@ -57,11 +60,12 @@ _CHUNK: Final = 1 << 17
 
 @dataclass(frozen=True)
 class Frame:
-    """What one call did: the rounds it played, or the rewards it brought."""
+    """What one call did: the rounds it played, the rewards it brought, or the time it noted."""
 
     rounds: npt.NDArray[Any] | None
     rewards: npt.NDArray[Any] | None
     late: int
+    times: npt.NDArray[Any] | None = None
 
 
 @dataclass
@@ -117,6 +121,7 @@ class Journal:
         self.dim = dim
         self._full = durability == "full"
         self._synced_at = time.monotonic()
+        self._waits = False
         self._files: list[int] = []
         self._version = 2
         # Checksums of all that the row files should hold: the fit reads them back in one go.
@@ -216,10 +221,24 @@ class Journal:
             payload = records.tobytes()
         self._append(_REWARDS, len(rows), late, 0, 0, payload)
 
+    def add_time(self, row: int, seconds: float) -> None:
+        """Append when a row was about to be played."""
+        self._append(_TIMES, 1, 0, 0, 0, _ONE_REWARD.pack(row, seconds))
+
+    @contextlib.contextmanager
+    def written_at_once(self) -> Iterator[None]:
+        """Sync all that is appended in the block when it ends: nobody is told of a part of it."""
+        self._waits = True
+        try:
+            yield
+        finally:
+            self._waits = False
+        self.sync()
+
     def _append(self, kind: int, count: int, late: int, rows_crc: int, size: int, payload: bytes) -> None:
         files.write_all(self._events, self._frame(kind, count, late, rows_crc, size, payload))
         faults.reached("frame written")
-        if self._full or time.monotonic() - self._synced_at > _GROUP:
+        if not self._waits and (self._full or time.monotonic() - self._synced_at > _GROUP):
             self.sync()
         faults.reached("frame synced")
 
@@ -239,6 +258,7 @@ class Journal:
     def mapped(self, file: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return a row file as an array, refusing one that is gone or has another size than it should.
 
+        Writing to the array changes this view of the file, and not the file.
         A mapping past the end of a file would stop the process when it is read.
         """
         path = self.paths[file]
@@ -251,7 +271,7 @@ class Journal:
             raise StoreError(f"{_lost(path)} has {found} bytes instead of {wanted}: {_GO_ON}")
         if wanted == 0:  # an empty file can't be mapped
             return np.zeros(shape, dtype)
-        return np.memmap(path, dtype, "r", shape=shape)
+        return np.memmap(path, dtype, "c", shape=shape)
 
     def check_rows(self) -> None:
         """Refuse row files that are not what was written to them, byte for byte."""
@@ -330,11 +350,15 @@ class Journal:
                     if payload is None or not self._read_rows(rows, sums, head, events, scan):
                         break
                     records = np.frombuffer(payload, _RECORDS[head.kind])
-                    is_rounds = head.kind == _ROUNDS
                     if self._version == 1:
                         scan.to_rewrite.append((head, payload))
                     scan.frames.append(
-                        Frame(records if is_rounds else None, None if is_rounds else records, head.late)
+                        Frame(
+                            records if head.kind == _ROUNDS else None,
+                            records if head.kind == _REWARDS else None,
+                            head.late,
+                            records if head.kind == _TIMES else None,
+                        )
                     )
                     scan.events_end = events.tell()
                     scan.row_bytes += head.row_bytes
@@ -455,6 +479,12 @@ class Journal:
         """Close the files."""
         while self._files:
             os.close(self._files.pop())
+
+    def wipe(self) -> None:
+        """Overwrite the files with zeros, and remove them."""
+        self.close()
+        for path in self.paths:
+            files.wipe(path)
 
     def unlink(self) -> None:
         """Remove the files: the episode's rows are gone."""

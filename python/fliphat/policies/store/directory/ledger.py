@@ -28,8 +28,10 @@ __all__ = [
     "CLAIMED",
     "COMMITTED",
     "OPEN",
+    "PLAIN",
     "RELEASED",
     "VERSION",
+    "WITH_TIMES",
     "Ledger",
     "add_keys",
     "add_users",
@@ -39,7 +41,11 @@ __all__ = [
     "reading",
 ]
 
-VERSION: Final = 3
+VERSION: Final = 4
+#: A new ledger is one that version 3 reads, until something is written to the store that it does not know.
+PLAIN: Final = 3
+#: Formats from which on a store may hold: when rows were played.
+WITH_TIMES: Final = 4
 
 #: States of an episode: rows arrive; its fit was claimed; its estimate is durable; its rows are gone.
 OPEN, CLAIMED, COMMITTED, RELEASED = "open", "claimed", "committed", "released"
@@ -68,6 +74,7 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._at_least = 0  # the version, as far as it is known
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -127,15 +134,25 @@ class Ledger:
         """Return the meta table of a ledger that is whole; the first version's gets its checksums now."""
         with _telling_damage(), self.transaction() as connection:
             known = checked_meta(connection)
-            if int(known["version"]) < VERSION:
+            if int(known["version"]) < PLAIN:
                 # Version 1 had no checksums, and neither it nor 2 knew how likely an arm was.
                 users = _sum(connection.execute("SELECT * FROM users"))
                 connection.execute("ALTER TABLE keys ADD COLUMN probability REAL")
-                put(connection, "version", VERSION)
+                put(connection, "version", PLAIN)
                 put(connection, _USERS_SUM, users)
                 put(connection, _KEYS_SUM, _sum(connection.execute("SELECT * FROM keys")))
                 known = meta(connection)
             return known
+
+    def raise_version(self, version: int) -> None:
+        """Write down that earlier versions than this can't read the store from now on."""
+        if self._at_least >= version:
+            return
+        with self.transaction() as connection:
+            found = int(meta(connection)["version"])
+            if found < version:
+                put(connection, "version", version)
+        self._at_least = max(found, version)
 
     def peek(self, name: str) -> str | None:
         """Return one value of the meta table as it is on disk, without waiting for a writer."""

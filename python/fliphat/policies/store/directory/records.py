@@ -74,16 +74,12 @@ def user_kind_of(rounds: npt.NDArray[Any]) -> str | None:
     return _KINDS.get(int(rounds["flags"][0]) & 24)
 
 
-def emptied(
-    rounds: npt.NDArray[Any], layout: str, dim: int, dtype: np.dtype[Any]
-) -> tuple[int, bytes, list[npt.NDArray[Any]]]:
-    """Return rounds without contents: what a journal appends once they are forgotten."""
+def emptied(rounds: npt.NDArray[Any], these: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Return rounds of which some have no contents: what a journal appends once those are forgotten."""
     empty = rounds.copy()
-    empty["length"] = 0
-    empty["flags"] &= 0xFF - LEARNED
-    if layout == "csr":
-        return len(empty), empty.tobytes(), [np.zeros(0, np.int32), np.zeros(0, dtype)]
-    return len(empty), empty.tobytes(), [np.zeros((len(empty), dim), dtype)]
+    empty["length"][these] = 0
+    empty["flags"][these] &= 0xFF - LEARNED
+    return empty
 
 
 def users_of(rounds: npt.NDArray[Any]) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fliphat.policies.engine import state
 from fliphat.policies.engine.engine import Engine
+from fliphat.policies.engine.episode import NOT_LEARNED, NOT_LEARNED_CAME
 from fliphat.policies.store.directory import ledger
 from fliphat.policies.store.directory.journal import Frame
 from fliphat.policies.store.directory.ledger import CLAIMED, COMMITTED, OPEN
@@ -99,13 +100,20 @@ def _play_again(engine: Engine, rows: FileRows, frame: Frame) -> None:
     episode, rounds = engine.episode, frame.rounds
     engine.late += frame.late
     if frame.rewards is not None:
-        episode.codes[frame.rewards["row"].astype(np.int64)] = frame.rewards["code"]
+        at, codes = frame.rewards["row"].astype(np.int64), frame.rewards["code"]
+        cancelled = at[(codes == NOT_LEARNED_CAME) & (episode.codes[at] != NOT_LEARNED)]
+        if len(cancelled):
+            rows.empty(cancelled)
+        episode.codes[at] = codes
+    if frame.times is not None:
+        episode.notes += [(int(row), float(seconds)) for row, seconds in frame.times.tolist()]
     if rounds is None:
         return
     rows.stage_again(rounds["length"])
-    episode.append(len(rounds), int(rounds["id"][0]), codes_of(rounds))
+    users = list(users_of(rounds))
+    episode.append(len(rounds), int(rounds["id"][0]), codes_of(rounds), users or None)
     engine.with_users = bool(rounds["flags"][0] & HAS_USER)
     engine.user_kind = user_kind_of(rounds) or engine.user_kind
-    for user in users_of(rounds):
+    for user in users:
         engine.users[user] = engine.users.get(user, 0) + 1
     engine.keys.update(keys_of(rounds, episode.index, episode.exploration))

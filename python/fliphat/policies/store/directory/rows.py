@@ -13,10 +13,11 @@ from fliphat.policies.engine.rows.base import (
     SparseChosen,
     SparseStore,
     csr_matrix,
+    stored_at,
 )
 from fliphat.policies.store.directory.journal import Journal
 
-__all__ = ["FileRows", "file_rows"]
+__all__ = ["FileRows", "emptied_rows", "file_rows", "part_of"]
 
 
 class DenseFileRows(DenseStore):
@@ -28,6 +29,7 @@ class DenseFileRows(DenseStore):
         self._one_row: npt.NDArray[Any] = np.zeros((1, self.dim), self.dtype)
         self.staged: list[npt.NDArray[Any]] = []
         self.staged_lengths: None = None
+        self._empty: list[int] = []  # rows of cancelled rounds, whose contents are still in the file
 
     def stage_again(self, lengths: npt.NDArray[np.uint32]) -> None:
         """Stage rows that are in the files already; their sizes are known."""
@@ -50,6 +52,10 @@ class DenseFileRows(DenseStore):
         """See :class:`RowStore`; the store has made files without contents."""
         return self
 
+    def empty(self, rows: npt.NDArray[np.int64]) -> None:
+        """See :class:`RowStore`; whoever reads the files gets zeros there."""
+        self._empty += rows.tolist()
+
     def wipe(self) -> None:
         """See :class:`RowStore`; the store has unlinked the files."""
 
@@ -61,6 +67,7 @@ class DenseFileRows(DenseStore):
         """See :class:`RowStore`."""
         rows = self._journal.mapped(1, self.dtype, (filled, self.dim))
         self._journal.check_rows()
+        rows[self._empty] = 0
         return rows
 
 
@@ -73,6 +80,7 @@ class SparseFileRows(SparseStore):
         self._lengths: npt.NDArray[np.uint32] = np.zeros(length, np.uint32)
         self.staged: list[npt.NDArray[Any]] = []
         self.staged_lengths: npt.NDArray[np.uint32] | None = None
+        self._empty: list[int] = []  # rows of cancelled rounds, whose contents are still in the files
 
     def stage_again(self, lengths: npt.NDArray[np.uint32]) -> None:
         """Stage rows that are in the files already: how many values each has."""
@@ -93,6 +101,10 @@ class SparseFileRows(SparseStore):
         """See :class:`RowStore`; the store has made files without contents."""
         return self
 
+    def empty(self, rows: npt.NDArray[np.int64]) -> None:
+        """See :class:`RowStore`; whoever reads the files gets zeros there."""
+        self._empty += rows.tolist()
+
     def wipe(self) -> None:
         """See :class:`RowStore`; the store has unlinked the files."""
 
@@ -108,6 +120,8 @@ class SparseFileRows(SparseStore):
         columns = self._journal.mapped(1, np.int32, (stored,))
         values = self._journal.mapped(2, self.dtype, (stored,))
         self._journal.check_rows()
+        for begin, end in stored_at(lengths, np.array(self._empty, np.int64)):
+            columns[begin:end], values[begin:end] = np.arange(end - begin), 0
         return SparseChosen(lengths, columns, values)
 
 
@@ -117,3 +131,27 @@ FileRows: TypeAlias = DenseFileRows | SparseFileRows
 def file_rows(journal: Journal, length: int) -> FileRows:
     """Return the rows of a journal, in its layout."""
     return (DenseFileRows if journal.layout == "dense" else SparseFileRows)(journal, length)
+
+
+def part_of(rows: ChosenRows, at: int, lengths: npt.NDArray[np.uint32], stored: int) -> ChosenRows:
+    """Return the rows of one call: from row `at` on, after `stored` values, with `lengths` values each."""
+    if not isinstance(rows, SparseChosen):
+        return rows[at : at + len(lengths)]
+    values = slice(stored, stored + int(lengths.sum(dtype=np.int64)))
+    return SparseChosen(lengths, rows.columns[values], rows.values[values])
+
+
+def emptied_rows(
+    journal: Journal, rows: ChosenRows | None, these: npt.NDArray[np.bool_]
+) -> list[npt.NDArray[Any]]:
+    """Return rows as a journal's files take them, without the contents of some; None if all are empty."""
+    if journal.layout == "dense":
+        if rows is None:
+            return [np.zeros((len(these), journal.dim), journal.dtype)]
+        assert isinstance(rows, np.ndarray)
+        return [np.where(these[:, None], journal.dtype.type(0), rows)]
+    if rows is None:
+        return [np.zeros(0, np.int32), np.zeros(0, journal.dtype)]
+    assert isinstance(rows, SparseChosen)
+    stays = np.repeat(~these, rows.lengths)
+    return [rows.columns[stays], rows.values[stays]]

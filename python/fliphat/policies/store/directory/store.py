@@ -14,21 +14,24 @@ import json
 import os
 import weakref
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fliphat.fit.settings import Settings, complete
 from fliphat.policies.engine import snapshot
 from fliphat.policies.engine.episode import Episode, Released
+from fliphat.policies.engine.rows import ChosenRows
 from fliphat.policies.store import faults, files
 from fliphat.policies.store.base import PlayedRounds
 from fliphat.policies.store.directory import ledger
-from fliphat.policies.store.directory.journal import Journal
+from fliphat.policies.store.directory.journal import Frame, Journal
 from fliphat.policies.store.directory.ledger import CLAIMED, COMMITTED, OPEN, RELEASED, Ledger
 from fliphat.policies.store.directory.records import emptied, keys_of, packed, users_of
-from fliphat.policies.store.directory.rows import FileRows, file_rows
+from fliphat.policies.store.directory.rows import FileRows, emptied_rows, file_rows, part_of
 from fliphat.policies.types import StoreError
 
 __all__ = ["DURABILITIES", "DirectoryStore", "recorded_accounting", "recorded_settings"]
@@ -59,7 +62,7 @@ class DirectoryStore:
         if _is_new(self.path):
             self.created = self._ledger.create(
                 {
-                    "version": str(ledger.VERSION),
+                    "version": str(ledger.PLAIN),
                     "settings": json.dumps(settings.to_dict()),
                     "secret": secret.hex(),
                     "incarnation": "0",
@@ -122,6 +125,13 @@ class DirectoryStore:
                     "UPDATE meta SET value = CAST(value AS INTEGER) + ? WHERE name = 'late'", (late,)
                 )
 
+    def append_time(self, row: int, seconds: float) -> None:
+        """Append when a row of the open episode was about to be played."""
+        with self:
+            assert self._journal is not None
+            self._ledger.raise_version(ledger.WITH_TIMES)
+            self._journal.add_time(row, seconds)
+
     # What a release does, in this order
 
     def claim(self, episode: Episode) -> None:
@@ -180,33 +190,63 @@ class DirectoryStore:
             self.turn_to(episode + 1, 0, next_length)
             faults.reached("released")
 
-    def forget(self, episode: Episode) -> FileRows | None:
-        """Replace the open episode's files by ones without contents, and return those, if there are any."""
-        old = self._journal
-        if old is None:
+    def forget(self, episode: Episode, only: npt.NDArray[np.int64] | None = None) -> FileRows | None:
+        """Write the open episode's files again with some or all rows empty, and wipe the old ones.
+
+        Until the ledger names the new generation nothing happened; from then on what is left of the old one
+        is wiped, now or when the store is opened again. Returns the new rows, if there are any.
+        """
+        old, rows = self._journal, self._rows
+        if old is None or rows is None:
             return None
         with self:
             frames = old.frames(episode.filled)
+            forgotten = np.full(episode.filled, only is None)
+            forgotten[[] if only is None else only] = True
+            # Rows that are kept must be what was written. Nobody looks at those that all go.
+            kept = None if only is None else rows.first(episode.filled)
             index, generation, length = self._open
             self._open = (index, generation + 1, length)
             self._journal = None
             fresh = self.rows(old.layout)
             assert self._journal is not None
-            for frame in frames:
-                if frame.rounds is not None:
-                    self._journal.add_rounds(*emptied(frame.rounds, old.layout, old.dim, old.dtype))
-                elif frame.rewards is not None:
-                    codes = np.full(len(frame.rewards), np.inf)
-                    self._journal.add_rewards(frame.rewards["row"], codes, frame.late)
-            self._journal.sync()
+            with self._journal.written_at_once():
+                self._write_again(self._journal, fresh, frames, kept, forgotten)
             faults.reached("before forget")
             with self._ledger.transaction() as connection:
                 connection.execute(
                     "UPDATE episodes SET generation = ? WHERE episode = ?", (generation + 1, index)
                 )
             faults.reached("forgotten")
-            old.unlink()
+            old.wipe()
             return fresh
+
+    @staticmethod
+    def _write_again(
+        journal: Journal,
+        fresh: FileRows,
+        frames: Sequence[Frame],
+        kept: ChosenRows | None,
+        forgotten: npt.NDArray[np.bool_],
+    ) -> None:
+        """Append what happened to a new journal, without the contents of rounds that are forgotten."""
+        at = stored = 0
+        for frame in frames:
+            if frame.rounds is not None:
+                count, lengths = len(frame.rounds), frame.rounds["length"]
+                these = forgotten[at : at + count]
+                part = None if kept is None else part_of(kept, at, lengths, stored)
+                rounds = emptied(frame.rounds, these)
+                journal.add_rounds(count, rounds.tobytes(), emptied_rows(journal, part, these))
+                fresh.stage_again(rounds["length"])
+                fresh.advance(at, count)
+                at, stored = at + count, stored + int(lengths.sum(dtype=np.int64))
+            elif frame.rewards is not None:
+                row = frame.rewards["row"].astype(np.int64)
+                journal.add_rewards(row, np.where(forgotten[row], np.inf, frame.rewards["code"]), frame.late)
+            elif frame.times is not None:
+                for row, seconds in frame.times.tolist():
+                    journal.add_time(row, seconds)
 
     # Opening and closing
 
@@ -239,7 +279,7 @@ class DirectoryStore:
         ledger.remove_strays(self.path)
         for stray in (*self.path.glob("episode-*"), *self.path.glob("new-episode-*")):
             if not stray.name.startswith(f"{self._stem()}."):
-                stray.unlink()
+                files.wipe(stray)  # perhaps rows that were forgotten
 
     def ledger(self) -> Ledger:
         """Return the ledger."""
