@@ -223,6 +223,8 @@ class FLIPHAT(LivePolicy):
         exploration: PerEpisode | None = None,
         durability: Literal["full", "batch"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
+        retention: AgeLimit | None = None,
+        reward_timeout: AgeLimit | None = None,
     ) -> Self:
         """Go on with a store that exists, with the arguments it was made with.
 
@@ -231,7 +233,7 @@ class FLIPHAT(LivePolicy):
         store : path
         iterations, step_size, exploration : function, optional
             Only if the policy was made with functions, which a store can't hold.
-        durability, memory_limit
+        durability, memory_limit, retention, reward_timeout
             As in the constructor; the store does not remember them.
 
         Raises
@@ -251,12 +253,13 @@ class FLIPHAT(LivePolicy):
         """
         functions = {"iterations": iterations, "step_size": step_size, "exploration": exploration}
         arguments.choice("durability", durability, DURABILITIES)
-        limit = checked_memory_limit(memory_limit)
+        limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
         settings = Settings.from_dict(recorded_settings(store), functions)
         policy = cls.__new__(cls)
-        engine = Engine(make_fit(settings), memory_limit=limit)
+        engine = Engine(make_fit(settings), memory_limit=limit, ages=ages)
         policy._begin(engine, stacklevel=4)
         open_store(store, durability, engine)
+        engine.expire()
         return policy
 
     @classmethod

@@ -3,11 +3,14 @@
 from fliphat.privacy.accounting import delta_from_rho, epsilon_from_rho, rho_from_epsilon
 from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.guarantee import Guarantee, PrivacyWarning, state_guarantee
+from fliphat.privacy.ledger import BudgetError, Ledger
 from fliphat.privacy.paper import PaperNoise, calibrate_paper
 from fliphat.privacy.scales import NoiseScales
 
 __all__ = [
+    "BudgetError",
     "Guarantee",
+    "Ledger",
     "NoiseScales",
     "PaperNoise",
     "PrivacyWarning",

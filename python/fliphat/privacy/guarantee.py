@@ -61,6 +61,9 @@ class Guarantee:
     release : PricedRelease or None
         The releases of a fit (for a bandit, of its first kind of fit) whose exact price is the claim; None if
         the claim follows from `rho`.
+    fits : int
+        Fits that the claim is about, all together: more than one with a
+        :class:`fliphat.privacy.ledger.Ledger`.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class Guarantee:
     seeded: bool
     noise_shortfall: float | None
     release: PricedRelease | None = None
+    fits: int = 1
 
     def __post_init__(self) -> None:
         if self.epsilon != 0:
@@ -90,6 +94,7 @@ class Guarantee:
         check_delta(self.delta)
         arguments.choice("setting", self.setting, SETTINGS)
         arguments.integer("rounds_per_user", self.rounds_per_user, 1, MAX_COUNT)
+        arguments.integer("fits", self.fits, 1, MAX_COUNT)
         arguments.choice("mechanism", self.mechanism, MECHANISMS)
         arguments.choice("value_noise", self.value_noise, VALUE_NOISES)
         arguments.choice("calibration", self.calibration, CALIBRATIONS)
@@ -202,6 +207,7 @@ class Guarantee:
             "neighbours": self.neighbours,
             "unit": self.unit,
             "rounds_per_user": int(self.rounds_per_user),
+            "fits": int(self.fits),
             "user_ids": self.user_ids,
             "mechanism": self.mechanism,
             "value_noise": self.value_noise,

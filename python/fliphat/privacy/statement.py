@@ -44,7 +44,8 @@ def _meaning(claim: Guarantee) -> str:
         seen = "the arms all others are shown and the released estimates"
     else:
         contents = "features and target"
-        seen = "the fitted coefficients and everything computed from them"
+        of = f" of all {claim.fits} fits in its ledger" if claim.fits > 1 else ""
+        seen = f"the fitted coefficients{of} and everything computed from them"
     noun = _noun(claim)
     if claim.unit != "user":
         whose = f"everything one {noun} brought ({contents})"

@@ -13,6 +13,7 @@ from fliphat.fit.one_fit import OneFit, plan_one_fit
 from fliphat.fit.plan import IhtPlan
 from fliphat.kernels._rows import vector
 from fliphat.privacy.guarantee import Guarantee, state_guarantee
+from fliphat.privacy.ledger import Ledger
 from fliphat.privacy.paper import PaperNoise
 from fliphat.privacy.scales import MAX_COUNT, NoiseScales
 from fliphat.regression import data
@@ -20,7 +21,7 @@ from fliphat.regression.dask.arrays import DaskRows
 from fliphat.regression.dask.fit import from_blocks
 from fliphat.regression.sklearn_compat import BaseEstimator, NotFittedError
 
-__all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "LinearEstimator"]
+__all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "LinearEstimator", "refuse_unknown"]
 
 _LARGEST_SEED = 2**64 - 1
 
@@ -48,6 +49,7 @@ class LinearEstimator(BaseEstimator):
     rows_per_user: int
     start: npt.ArrayLike | None
     random_state: int | None
+    ledger: Ledger | None
 
     coef_: npt.NDArray[np.float64]
     n_features_in_: int
@@ -114,6 +116,8 @@ class LinearEstimator(BaseEstimator):
         features = rows.shape[1]
         scale = float(self.feature_scale)
         start = self._start(features, scale)
+        if self.ledger is not None:
+            guarantee = self.ledger.spend(plan.noise, guarantee)
         if isinstance(rows, DaskRows):
             theta = from_blocks(plan, rows, y, start, scale if self.fit_intercept else None)
         else:
@@ -170,6 +174,18 @@ class LinearEstimator(BaseEstimator):
         if not unseen and not missing:
             message += "Feature names must be in the same order as they were in fit.\n"
         raise ValueError(message)
+
+
+def refuse_unknown(method: str, given: dict[str, Any]) -> None:
+    """Refuse keyword arguments that a fit does not take; weights of rows with the reason."""
+    for name in given:
+        if name == "sample_weight":
+            raise TypeError(
+                "sample_weight is not supported: a row of weight w would move the integer sums w times as "
+                "far as the noise was calibrated for, and weights taken from the data would not be public. "
+                "Repeat rows and raise rows_per_user to the largest number of repeats"
+            )
+        raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
 
 
 def _listed(names: list[str]) -> str:

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from fliphat.fit import defaults
 from fliphat.fit.plan import IhtPlan
+from fliphat.privacy.ledger import Ledger
 from fliphat.regression import data
-from fliphat.regression.base import LinearEstimator
+from fliphat.regression.base import LinearEstimator, refuse_unknown
 from fliphat.regression.dask import arrays
 from fliphat.regression.labels import encode, two_classes
 from fliphat.regression.sklearn_compat import ClassifierMixin
@@ -67,6 +68,10 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         the intercept if one is fitted.
     random_state : int, optional
         Seed of the noise, **for simulation only**: then nothing is proven, and ``guarantee_`` says so.
+    ledger : fliphat.privacy.Ledger, optional
+        One account for all fits on the same people, such as those of a cross-validation: a fit is written
+        down there before its rows are read, refused if it passes the ledger's budget, and ``guarantee_`` says
+        what all fits together cost. Scores on private rows are not covered.
 
     Attributes
     ----------
@@ -122,6 +127,7 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         rows_per_user: int = 1,
         start: npt.ArrayLike | None = None,
         random_state: int | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -139,8 +145,9 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         self.rows_per_user = rows_per_user
         self.start = start
         self.random_state = random_state
+        self.ledger = ledger
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Fit privately: one release.
 
         Parameters
@@ -156,6 +163,7 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         PrivateSparseClassifier
             Itself.
         """
+        refuse_unknown("fit", refused)
         rows: Any
         target: Any
         if arrays.is_dask("X", X):

@@ -11,9 +11,10 @@ from fliphat import arguments
 from fliphat.fit.one_fit import OneFit, plan_paper_fit
 from fliphat.fit.plan import IhtPlan
 from fliphat.privacy.guarantee import CALIBRATIONS
+from fliphat.privacy.ledger import Ledger
 from fliphat.privacy.paper import paper_context_bound
 from fliphat.regression import data
-from fliphat.regression.base import LARGEST_SCALE, SMALLEST_SCALE, LinearEstimator
+from fliphat.regression.base import LARGEST_SCALE, SMALLEST_SCALE, LinearEstimator, refuse_unknown
 from fliphat.regression.dask import arrays
 from fliphat.regression.sklearn_compat import RegressorMixin
 
@@ -85,6 +86,10 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
     random_state : int, optional
         Seed of the noise, **for simulation only**: then nothing is proven, and ``guarantee_`` says so. By
         default noise comes from the operating system.
+    ledger : fliphat.privacy.Ledger, optional
+        One account for all fits on the same people, such as those of a cross-validation: a fit is written
+        down there before its rows are read, refused if it passes the ledger's budget, and ``guarantee_`` says
+        what all fits together cost. Scores on private rows are not covered.
 
     Attributes
     ----------
@@ -160,6 +165,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         feature_bound: float | None = None,
         start: npt.ArrayLike | None = None,
         random_state: int | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -180,8 +186,9 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         self.feature_bound = feature_bound
         self.start = start
         self.random_state = random_state
+        self.ledger = ledger
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Fit privately: one release.
 
         Parameters
@@ -201,6 +208,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         PrivacyWarning
             With ``calibration="paper"``.
         """
+        refuse_unknown("fit", refused)
         rows: Any
         target: Any
         if arrays.is_dask("X", X):

@@ -142,7 +142,7 @@ def _inspect_directory(path: Path, private: bool) -> dict[str, Any]:
         "format": {
             "ledger": int(found.meta["version"]),
             "events": found.events_version,
-            "current": int(found.meta["version"]) == ledger.VERSION
+            "current": int(found.meta["version"]) >= ledger.PLAIN
             and found.events_version in (None, EVENTS_VERSION),
         },
         "in_use": _in_use(path / "lock"),
