@@ -11,6 +11,7 @@
 | `pursuit` | a few new columns an episode and what is not known of the public ones: a policy's default fit |
 | `model` | what pursuit knows and how it learns: public |
 | `sums`, `draw` | pursuit's private integers, and the noise on them |
+| `statistics` | noisy sums of second moments, and when they are released |
 | `iht` | noisy iterative hard thresholding in a policy: a fit an episode |
 | `one_fit` | the same in a regression: one fit |
 

@@ -1,0 +1,297 @@
+"""When sums are released, and how releases are put together.
+
+A rule is public: its boundaries are functions of the number of rounds alone. It says in how many noisy sums a
+row takes part at most (`nodes`), which is all that the price needs; what it does with released sums
+afterwards is post-processing.
+
+=========  ====================  ===================================  ============================
+rule       noisy sums of a row   noises in the running sum            releases
+=========  ====================  ===================================  ============================
+`Blocks`   1                     one for each block, weighted         log(T)
+`Batches`  1                     t / size                             T / size
+`Tree`     levels m              ones in the binary number of leaves  T / leaf
+`Local`    1                     t                                    every row, by its own person
+=========  ====================  ===================================  ============================
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import arguments
+
+__all__ = ["Batches", "Blocks", "Local", "Released", "Rule", "Running", "Tree"]
+
+_Integers: TypeAlias = npt.NDArray[np.int64]
+_Floats: TypeAlias = npt.NDArray[np.float64]
+
+#: Adds fresh noise to a private sum, so many times.
+Draw: TypeAlias = Callable[..., _Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Public: a weighted sum of noisy sums.
+
+    Attributes
+    ----------
+    values : ndarray of float64
+    rows : float
+        Rows in it, weighted.
+    nodes : float
+        Its noise's variance, in units of one noisy sum's.
+    """
+
+    values: _Floats
+    rows: float
+    nodes: float
+
+
+class Running(ABC):
+    """The state of a rule: what was released, and in a tree the private sums of nodes that grow."""
+
+    @abstractmethod
+    def add(self, sums: _Integers, rows: int) -> Released:
+        """Take in the private sums of the rows between two boundaries."""
+
+
+class Rule(ABC):
+    """When sums are released, and how they are put together."""
+
+    @property
+    @abstractmethod
+    def nodes(self) -> int:
+        """In how many noisy sums one row takes part, at most."""
+
+    @abstractmethod
+    def after(self, rounds: int) -> int:
+        """Return the round at which the sum of the rows after `rounds` is released: public."""
+
+    @abstractmethod
+    def running(self, draw: Draw) -> Running:
+        """Return the state at the beginning."""
+
+
+@dataclass(frozen=True)
+class Blocks(Rule):
+    """Boundaries that grow by a factor; each row is in one block, and noisy sums of blocks are kept.
+
+    Block k has n_k rows. Its mean has the variance ``a / n_k + b / n_k^2``, with a from sampling and b from
+    the noise; sums are weighted by ``n_k / (n_k + b / a)``, which is best for the mean. Without noise all
+    weights are 1.
+
+    Parameters
+    ----------
+    first : int
+        Rounds before the first release.
+    growth : float
+        From one boundary to the next.
+    noise_rows : float
+        b / a: so many rows have a sampling variance as large as one noise's. Public.
+
+    Examples
+    --------
+    >>> rule = Blocks(first=100)
+    >>> rule.after(0), rule.after(100), rule.after(200), rule.nodes
+    (100, 200, 400, 1)
+    """
+
+    first: int
+    growth: float = 2.0
+    noise_rows: float = 0.0
+
+    def __post_init__(self) -> None:
+        arguments.integer("first", self.first, 1, 2**40)
+        arguments.within("growth", self.growth, 1.01, 1e6)
+        arguments.within("noise_rows", self.noise_rows, 0.0, 1e300)
+
+    @property
+    def nodes(self) -> int:
+        """One."""
+        return 1
+
+    def after(self, rounds: int) -> int:
+        """Return the next boundary."""
+        end = self.first
+        while end <= rounds:
+            end = max(end + 1, math.floor(end * self.growth))
+        return end
+
+    def running(self, draw: Draw) -> Running:
+        """Return the state at the beginning."""
+        return _Weighted(draw, self.noise_rows)
+
+
+@dataclass
+class _Weighted(Running):
+    """Noisy sums of blocks, weighted and added up."""
+
+    draw: Draw
+    noise_rows: float
+    total: Released | None = None
+
+    def add(self, sums: _Integers, rows: int) -> Released:
+        noisy = self.draw(sums)
+        weight = rows / (rows + self.noise_rows)
+        before = self.total or Released(np.zeros(len(sums)), 0.0, 0.0)
+        self.total = Released(
+            before.values + weight * noisy, before.rows + weight * rows, before.nodes + weight**2
+        )
+        return self.total
+
+
+@dataclass(frozen=True)
+class Batches(Rule):
+    """Batches of one size; each row is in one batch, and noisy sums of batches are added up.
+
+    Parameters
+    ----------
+    size : int
+        Rounds of a batch.
+
+    Examples
+    --------
+    >>> Batches(380).after(0), Batches(380).after(381)
+    (380, 760)
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        arguments.integer("size", self.size, 1, 2**40)
+
+    @property
+    def nodes(self) -> int:
+        """One."""
+        return 1
+
+    def after(self, rounds: int) -> int:
+        """Return the next boundary."""
+        return (rounds // self.size + 1) * self.size
+
+    def running(self, draw: Draw) -> Running:
+        """Return the state at the beginning."""
+        return _Weighted(draw, 0.0)
+
+
+@dataclass(frozen=True)
+class Tree(Rule):
+    """The binary counter over leaves: a prefix is a sum of few nodes, each node's noise drawn once.
+
+    Leaf j ends a node of ``2^i`` leaves, where i is the number of zeros at the end of j's binary number. The
+    node is released then, once, and its prefix is the sum of the nodes of j's ones. A row is in at most one
+    node a level, hence in at most `nodes` of them.
+
+    Parameters
+    ----------
+    leaf : int
+        Rounds of a leaf.
+    horizon : int
+        Rounds that the noise suffices for; more are refused.
+
+    Examples
+    --------
+    >>> tree = Tree(leaf=128, horizon=20_000)
+    >>> tree.nodes, tree.after(0), tree.after(128)
+    (8, 128, 256)
+    """
+
+    leaf: int
+    horizon: int
+
+    def __post_init__(self) -> None:
+        arguments.integer("leaf", self.leaf, 1, 2**40)
+        arguments.integer("horizon", self.horizon, self.leaf, 2**40)
+
+    @property
+    def nodes(self) -> int:
+        """Levels: as many as the number of leaves has binary digits."""
+        return (self.horizon // self.leaf).bit_length()
+
+    def after(self, rounds: int) -> int:
+        """Return the next boundary."""
+        return (rounds // self.leaf + 1) * self.leaf
+
+    def running(self, draw: Draw) -> Running:
+        """Return the state at the beginning."""
+        return _Counter(draw, self.nodes)
+
+
+@dataclass
+class _Counter(Running):
+    draw: Draw
+    levels: int
+    leaves: int = 0
+    rows: int = 0
+    #: Private sums and released ones of the nodes of the current prefix, by level.
+    sums: dict[int, _Integers] = field(default_factory=dict)
+    noisy: dict[int, _Floats] = field(default_factory=dict)
+
+    def add(self, sums: _Integers, rows: int) -> Released:
+        self.leaves += 1
+        self.rows += rows
+        level = (self.leaves & -self.leaves).bit_length() - 1
+        if level >= self.levels:
+            raise ValueError(f"rounds must be within the horizon of a tree of {self.levels} levels")
+        node = sums.copy()
+        for below in range(level):
+            node += self.sums.pop(below)
+            del self.noisy[below]
+        self.sums[level], self.noisy[level] = node, self.draw(node)
+        return Released(np.sum(list(self.noisy.values()), axis=0), float(self.rows), float(len(self.noisy)))
+
+
+@dataclass(frozen=True)
+class Local(Rule):
+    """Every row is released by its own person, with noise of its own; the server adds up what it gets.
+
+    The server looks at the sum after a tenth more rounds, at last every `longest`: that is post-processing,
+    and only saves time.
+
+    Parameters
+    ----------
+    longest : int
+        Rounds between two looks, at most.
+
+    Examples
+    --------
+    >>> Local().after(5), Local().after(100), Local().after(20_000)
+    (6, 110, 20200)
+    """
+
+    longest: int = 200
+
+    def __post_init__(self) -> None:
+        arguments.integer("longest", self.longest, 1, 2**40)
+
+    @property
+    def nodes(self) -> int:
+        """One."""
+        return 1
+
+    def after(self, rounds: int) -> int:
+        """Return the next look."""
+        return rounds + min(self.longest, max(1, rounds // 10))
+
+    def running(self, draw: Draw) -> Running:
+        """Return the state at the beginning."""
+        return _Summed(draw)
+
+
+@dataclass
+class _Summed(Running):
+    draw: Draw
+    total: Released | None = None
+
+    def add(self, sums: _Integers, rows: int) -> Released:
+        before = self.total or Released(np.zeros(len(sums)), 0.0, 0.0)
+        noisy = self.draw(sums, times=rows)
+        self.total = Released(before.values + noisy, before.rows + rows, before.nodes + rows)
+        return self.total
