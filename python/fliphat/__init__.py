@@ -2,6 +2,7 @@
 
 `fliphat.FLIPHAT` is the policy. `fliphat.PrivateSparseRegressor` and `fliphat.PrivateSparseClassifier` fit
 sparse models with proven privacy.
+`fliphat.simulate` plays policies on a public or pilot table.
 `fliphat.plan` says beforehand what a policy will be able to learn, and when.
 `fliphat.kernels` has the fast kernels, `fliphat.reference` their NumPy twins.
 """
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fliphat.planning import plan
     from fliphat.policies import FLIPHAT
     from fliphat.regression import PrivateSparseClassifier, PrivateSparseRegressor
+    from fliphat.tables import simulate
 
 __all__ = [
     "FLIPHAT",
@@ -25,6 +27,7 @@ __all__ = [
     "kernels",
     "plan",
     "reference",
+    "simulate",
 ]
 
 # Imported when first asked for: the policy imports SQLite, the estimators scikit-learn where it is installed,
@@ -34,6 +37,7 @@ _LAZY = {
     "PrivateSparseClassifier": "fliphat.regression",
     "PrivateSparseRegressor": "fliphat.regression",
     "plan": "fliphat.planning",
+    "simulate": "fliphat.tables",
 }
 
 

@@ -9,6 +9,19 @@ import pytest
 from fliphat import cli
 from fliphat.benchmark import races
 
+# In the order of the help.
+COMMANDS = [
+    "demo",
+    "simulate",
+    "plan",
+    "reproduce",
+    "audit",
+    "bench",
+    "inspect",
+    "verify",
+    "migrate",
+]
+
 
 def test_bench_prints_a_ratio_for_every_race(capsys, monkeypatch):
     few = [lambda: races._projection(400), lambda: races._dense_gradient("f4", 64, 40)]
@@ -37,9 +50,7 @@ def test_the_installed_command_works_without_a_terminal():
     assert "\033" not in shown.stdout
 
 
-@pytest.mark.parametrize(
-    "command", ["demo", "plan", "reproduce", "audit", "bench", "inspect", "verify", "migrate"]
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_examples_that_parse(command, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main([command, "--help"])
@@ -59,7 +70,7 @@ def test_help_names_every_command(capsys):
         cli.main(["--help"])
     shown = capsys.readouterr().out
     commands = re.findall(r"^ {4}(\w+)\b", shown.split("examples:")[0], re.M)
-    assert commands == ["demo", "plan", "reproduce", "audit", "bench", "inspect", "verify", "migrate"]
+    assert commands == COMMANDS
 
 
 def interrupt_after(calls, result):
@@ -117,9 +128,13 @@ def test_a_reader_that_leaves_early_is_no_error():
 
 def test_a_new_command_is_one_new_file(tmp_path, monkeypatch):
     (tmp_path / "greet.py").write_text(
-        "ORDER = 15\n\ndef add(commands):\n"
+        "ORDER = 12\n\ndef add(commands):\n"
         "    commands.add_parser('greet', help='say hello').set_defaults(run=lambda chosen: 7)\n"
     )
     monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path)])
     assert cli.main(["greet"]) == 7
-    assert [command.__name__.rsplit(".")[-1] for command in cli._commands()][:3] == ["demo", "greet", "plan"]
+    assert [command.__name__.rsplit(".")[-1] for command in cli._commands()][:3] == [
+        "demo",
+        "greet",
+        "simulate",
+    ]

@@ -41,7 +41,7 @@ def test_the_blocks_are_found():
 def test_commands_in_the_docs_parse(page):
     text = page.read_text().replace("\n", " ")
     for line in re.findall(
-        r"`(fliphat (?:demo|plan|reproduce|audit|bench) -[^`]*|fliphat reproduce [a-z][^`]*)`", text
+        r"`(fliphat (?:demo|simulate|plan|reproduce|audit|bench) -[^`]*|fliphat reproduce [a-z][^`]*)`", text
     ):
         cli._parser().parse_args(line.split()[1:])
     for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.S):
@@ -80,7 +80,7 @@ def test_every_experiment_is_described():
 
 
 @pytest.mark.parametrize(
-    "module", ["kernels", "privacy", "policies", "environments", "experiments", "theory"]
+    "module", ["kernels", "privacy", "policies", "environments", "experiments", "theory", "tables"]
 )
 def test_the_reference_has_every_public_name(module):
     page = (DOCS / "reference" / f"{module}.md").read_text()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from typing import Any
 
-__all__ = ["open_executor"]
+__all__ = ["cores", "open_executor"]
 
 _DASK_SECONDS = 10
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -45,7 +45,7 @@ def open_executor(workers: int | None = None, dask: str | None = None) -> Iterat
     ...     print(executor)
     None
     """
-    count = _cores() if workers is None else workers
+    count = cores() if workers is None else workers
     if dask is not None:
         with _dask(dask, count) as client:
             yield client.get_executor(pure=False)
@@ -62,7 +62,8 @@ def open_executor(workers: int | None = None, dask: str | None = None) -> Iterat
                 pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

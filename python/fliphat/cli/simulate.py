@@ -1,0 +1,143 @@
+"""`fliphat simulate`: which private policy would work on data like this table, and at which epsilon."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from fliphat.cli._parser import positive
+
+ORDER: Final = 15
+
+
+def add(commands: Any) -> None:
+    """Add the command and its arguments."""
+    simulate = commands.add_parser(
+        "simulate",
+        help="play policies on a public or pilot table",
+        description="Would it work on my data, and at which epsilon? The table itself is not protected.",
+        examples=[
+            "fliphat simulate pilot.csv --label treatment",
+            "fliphat simulate log.csv --arm shown --reward clicked --propensity chance --reward-range 0:1",
+            "fliphat simulate pilot.csv --label treatment --range age=18:90 --drop id --missing indicate",
+        ],
+    )
+    simulate.add_argument("file", type=Path, metavar="FILE", help="a CSV file with a header, or Parquet")
+    simulate.add_argument("--label", metavar="COLUMN", help="its classes are the arms; the right one earns 1")
+    simulate.add_argument("--arm", metavar="COLUMN", help="of a log: the arm that was shown")
+    simulate.add_argument("--reward", metavar="COLUMN", help="of a log: what it earned")
+    simulate.add_argument(
+        "--propensity",
+        metavar="COLUMN",
+        help="of a log: the chance of the arm shown, or one number such as 0.2",
+    )
+    simulate.add_argument(
+        "--epsilon", type=float, nargs="+", default=[0.5, 1.0, 2.0, 10.0], metavar="E", help="(0.5 1 2 10)"
+    )
+    simulate.add_argument("--delta", type=float, help="privacy slack (below half of one over the rows)")
+    simulate.add_argument("--policy", nargs="+", metavar="NAME", help="some only (a wrong name lists all)")
+    simulate.add_argument(
+        "--orders", type=positive, default=5, help="random orders of the rows (%(default)s)"
+    )
+    simulate.add_argument(
+        "--range",
+        action="append",
+        default=[],
+        type=_named_range,
+        metavar="COLUMN=LOW:HIGH",
+        help="public range of a numeric column; may be repeated (the table's own)",
+    )
+    simulate.add_argument("--reward-range", type=_range, metavar="LOW:HIGH", help="of a log's rewards")
+    simulate.add_argument(
+        "--categorical", nargs="+", default=[], metavar="COLUMN", help="numbers that are codes"
+    )
+    simulate.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
+    simulate.add_argument(
+        "--missing",
+        choices=("refuse", "drop", "indicate"),
+        default="refuse",
+        help="values: refuse, drop the row, or add a column that says so (%(default)s)",
+    )
+    simulate.add_argument("--sparsity", type=positive, help="of FLIPHAT (three for each arm, at least 8)")
+    simulate.add_argument("--rows", type=positive, help="read only the first so many rows")
+    simulate.add_argument("--most-arms", type=positive, default=50, help="classes allowed (%(default)s)")
+    simulate.add_argument("--workers", type=positive, help="processes (one a core)")
+    simulate.add_argument("--seed", type=int, default=0, help="of orders and noise (%(default)s)")
+    simulate.add_argument(
+        "--out",
+        type=Path,
+        default=Path("fliphat-simulate"),
+        metavar="DIR",
+        help="where files go (%(default)s)",
+    )
+    simulate.add_argument("--json", action="store_true", help="print the study for a program to read")
+    simulate.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    import json
+
+    from fliphat.experiments.run.executors import cores
+    from fliphat.tables import simulate
+    from fliphat.tables.players import POLICIES
+
+    if chosen.out.exists() and not chosen.out.is_dir():
+        raise ValueError(f"--out must be a directory, got {str(chosen.out)!r}")
+    study = simulate(
+        chosen.file,
+        label=chosen.label,
+        arm=chosen.arm,
+        reward=chosen.reward,
+        propensity=_number_or_name(chosen.propensity),
+        epsilons=chosen.epsilon,
+        delta=chosen.delta,
+        policies=chosen.policy or POLICIES,
+        orders=chosen.orders,
+        ranges=dict(chosen.range),
+        reward_range=chosen.reward_range,
+        categorical=chosen.categorical,
+        drop=chosen.drop,
+        missing=chosen.missing,
+        sparsity=chosen.sparsity,
+        rows=chosen.rows,
+        most_arms=chosen.most_arms,
+        workers=chosen.workers or cores(),
+        seed=chosen.seed,
+    )
+    paths = study.write(chosen.out, command=shlex.join(["fliphat", *sys.argv[1:]]))
+    print(json.dumps(study.to_dict(), indent=2) if chosen.json else study)
+    if not chosen.json:
+        print(f"\n{paths[-1]}")
+        if len(paths) == 1:
+            print("No figure or report: those need matplotlib. pip install 'fliphat[experiments]'")
+    if not study.complete:
+        done = min(one.orders for one in study.results)
+        print(f"stopped after {done} of {chosen.orders} orders; what was done is kept", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _range(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be LOW:HIGH, two numbers, got {text!r}") from None
+    return low, high
+
+
+def _named_range(text: str) -> tuple[str, tuple[float, float]]:
+    name, equals, numbers = text.rpartition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"must be COLUMN=LOW:HIGH, got {text!r}")
+    return name, _range(numbers)
+
+
+def _number_or_name(given: str | None) -> str | float | None:
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        return given

@@ -1,0 +1,225 @@
+"""The policies that a table is played with, all through the same three calls.
+
+A player says how long its choice stays the same (`remaining`), which arms it would show (`choose`), and
+learns from rounds that happened (`learn`). Choosing has no consequences, so that a log can be replayed:
+rounds whose logged arm is another one are never learned from.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.policies import FLIPHAT
+from fliphat.policies.baselines.base import RefitTimes
+from fliphat.tables.bandit import Logged, TableBandit
+
+__all__ = ["POLICIES", "PRIVATE", "Player", "Public", "make_player", "public_numbers"]
+
+#: In the order of tables; the private ones are played once for each epsilon.
+POLICIES: Final = ("random", "constant", "LinUCB", "FLIPHAT")
+PRIVATE: Final = ("FLIPHAT",)
+
+_FOREVER = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Public:
+    """Public numbers of a study, from which the private policies' arguments follow.
+
+    Attributes
+    ----------
+    arms, columns : int
+        K, and p with the constant one.
+    filled : int
+        Columns of the table behind them.
+    delta : float
+    sparsity : int
+        Of FLIPHAT.
+    reward_range : (low, high)
+    """
+
+    arms: int
+    columns: int
+    filled: int
+    delta: float
+    sparsity: int
+    reward_range: tuple[float, float]
+
+    def arguments(self, policy: str, epsilon: float) -> dict[str, Any]:
+        """Return the arguments of a private policy, seed aside."""
+        common: dict[str, Any] = {"epsilon": epsilon, "delta": self.delta, "reward_range": self.reward_range}
+        assert policy == "FLIPHAT"
+        low, high = self.reward_range
+        return {
+            "dim": self.arms * self.columns,
+            "sparsity": self.sparsity,
+            **common,
+            "fit": "pursuit",
+            "context_scale": round(0.5 / self.arms**0.5, 3),
+            "reward_scale": round((high - low) / 2, 6),
+        }
+
+
+def public_numbers(bandit: TableBandit, delta: float | None, sparsity: int | None) -> Public:
+    """Return a study's public numbers; delta by default below 1/(2 n), with one digit."""
+    arms, columns = len(bandit.arms), bandit.features.matrix.shape[1]
+    if delta is None:
+        delta = min(1e-3, float(f"{0.4 / len(bandit):.0e}"))
+    if sparsity is None:
+        sparsity = min(arms * columns, max(8, 3 * arms))
+    return Public(arms, columns, bandit.features.filled, delta, sparsity, bandit.reward_range)
+
+
+class Player(ABC):
+    """A policy that plays rows of a table, one context vector a round."""
+
+    remaining: int = _FOREVER
+
+    @abstractmethod
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        """Return the arms for at most `remaining` rounds."""
+
+    @abstractmethod
+    def learn(
+        self, rows: npt.NDArray[np.float32], arms: npt.NDArray[np.int64], rewards: npt.NDArray[np.float64]
+    ) -> None:
+        """Take in rounds that happened, with arms as `choose` gave them."""
+
+
+def make_player(
+    policy: str, epsilon: float | None, public: Public, bandit: TableBandit, rng: np.random.Generator
+) -> Player:
+    """Return a new player."""
+    if policy == "random":
+        return _Random(public.arms, rng)
+    if policy == "constant":
+        return _Constant(_best_arm(bandit))
+    if policy == "LinUCB":
+        return _LinUCB(public, rng)
+    assert epsilon is not None
+    return _Fliphat(public, epsilon, rng)
+
+
+class _Random(Player):
+    def __init__(self, arms: int, rng: np.random.Generator) -> None:
+        self._arms, self._rng = arms, rng
+
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        return self._rng.integers(0, self._arms, len(rows))
+
+    def learn(self, *_: Any) -> None:
+        """Learn nothing."""
+
+
+class _Constant(Player):
+    def __init__(self, arm: int) -> None:
+        self._arm = arm
+
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        return np.full(len(rows), self._arm)
+
+    def learn(self, *_: Any) -> None:
+        """Learn nothing."""
+
+
+def _best_arm(bandit: TableBandit) -> int:
+    """Return the arm that earns most when always shown: in hindsight, so no policy can be sure to find it."""
+    known = bandit.outcomes
+    if not isinstance(known, Logged):
+        return int(np.bincount(known).argmax())
+    weights = 1 / known.propensities
+    arms = len(bandit.arms)
+    earned = np.bincount(known.arms, weights * known.rewards, arms)
+    return int((earned / np.bincount(known.arms, weights, arms)).argmax())
+
+
+class _LinUCB(Player):
+    """Ridge LinUCB with coefficients of its own for each arm, without privacy.
+
+    The same numbers as :class:`fliphat.policies.LinUCB` on block contexts, whose Gram matrix is made of the
+    arms' own ones; a round costs K p^2 instead of K (K p)^2.
+    """
+
+    optimism: Final = 0.1
+
+    def __init__(self, public: Public, rng: np.random.Generator) -> None:
+        self._times, self._rounds, self._rng = RefitTimes(200), 0, rng
+        self._next = self._times.after(0)
+        self._gram = np.stack([np.eye(public.columns)] * public.arms)
+        self._correlations = np.zeros((public.arms, public.columns))
+        # Rewards as shares of their range: optimism is in their units.
+        self._low, self._width = public.reward_range[0], public.reward_range[1] - public.reward_range[0]
+        self._solve()
+
+    @property
+    def remaining(self) -> int:  # type: ignore[override]
+        return self._next - self._rounds
+
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        errors = np.stack([np.linalg.norm(rows @ one.T, axis=1) for one in self._whitening], axis=1)
+        return np.asarray((rows @ self._estimate.T + self.optimism * errors).argmax(axis=1), np.int64)
+
+    def learn(
+        self, rows: npt.NDArray[np.float32], arms: npt.NDArray[np.int64], rewards: npt.NDArray[np.float64]
+    ) -> None:
+        shares = (rewards - self._low) / self._width
+        for arm in np.unique(arms):
+            own = rows[arms == arm].astype(np.float64)
+            self._gram[arm] += own.T @ own
+            self._correlations[arm] += own.T @ shares[arms == arm]
+        self._rounds += len(arms)
+        if self._rounds >= self._next:
+            self._solve()
+            self._next = self._times.after(self._rounds)
+
+    def _solve(self) -> None:
+        self._whitening = np.linalg.inv(np.linalg.cholesky(self._gram))
+        solved = self._whitening @ self._correlations[:, :, None]
+        self._estimate = (self._whitening.transpose(0, 2, 1) @ solved)[:, :, 0]
+        self._whitening = self._whitening.astype(np.float32)
+        self._estimate = self._estimate.astype(np.float32)
+
+
+class _Fliphat(Player):
+    """FLIPHAT on block contexts: an arm sees the person in columns of its own."""
+
+    def __init__(self, public: Public, epsilon: float, rng: np.random.Generator) -> None:
+        self._public, self._rng = public, rng
+        seed = int(rng.integers(2**62))
+        self._policy = FLIPHAT(**public.arguments("FLIPHAT", epsilon), seed=seed)
+        self._episode, self._estimate = 0, np.zeros((public.arms, public.columns), np.float32)
+
+    @property
+    def remaining(self) -> int:  # type: ignore[override]
+        self._refresh()
+        return self._policy.remaining
+
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        self._refresh()
+        scores = rows @ self._estimate.T
+        best = scores == scores.max(axis=1, keepdims=True)
+        # Equal scores, as before the first release, are broken uniformly.
+        return np.asarray((best * self._rng.random(best.shape)).argmax(axis=1), np.int64)
+
+    def learn(
+        self, rows: npt.NDArray[np.float32], arms: npt.NDArray[np.int64], rewards: npt.NDArray[np.float64]
+    ) -> None:
+        blocks = np.zeros((len(rows), self._public.arms, self._public.columns), np.float32)
+        blocks[np.arange(len(rows)), arms] = rows
+        # Rounds that offer the chosen arm alone: the policy keeps just that row, as it would have anyway.
+        decisions = self._policy.select_batch(blocks.reshape(len(rows), 1, -1))
+        self._policy.update_batch(decisions, rewards)
+
+    def _refresh(self) -> None:
+        """Fit a full episode now: arms are chosen by the estimate that is next."""
+        with self._policy._playing() as engine:
+            engine._ready()
+        if self._policy.episode != self._episode:
+            self._episode = self._policy.episode
+            dense = self._policy.estimate.to_dense().reshape(self._public.arms, self._public.columns)
+            self._estimate = dense.astype(np.float32)
