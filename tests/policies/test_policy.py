@@ -196,7 +196,7 @@ STRUCTURE = [
     (np.ones((3, DIM + 1)), ValueError, r"contexts must have shape \(K, dim\) with dim = 4"),
     (np.ones(DIM), ValueError, "contexts must have 2 dimensions"),
     (np.ones((0, DIM)), ValueError, "at least one arm"),
-    (np.ones((2, DIM), int), TypeError, "contexts must be float32 or float64"),
+    (np.ones((2, DIM), complex), TypeError, "contexts must be float32 or float64"),
     (sp.csc_array(np.ones((2, DIM))), TypeError, "contexts must be a CSR matrix"),
     (sp.csr_array(np.ones((2, DIM + 1))), ValueError, r"contexts must have shape \(rows, dim\)"),
     (BROKEN, ValueError, "contexts.indptr must start at 0"),

@@ -54,8 +54,8 @@ class Iht:
         self._lengths = [self.settings.first_episode or self._enough]
 
     def begin(self) -> KnownEstimate:
-        """Return the zero estimate."""
-        return KnownEstimate(SparseEstimate.zero(self.settings.dim), 0)
+        """Return the estimate that the caller said is public, or the zero estimate."""
+        return KnownEstimate(self.settings.start, 0)
 
     def recall(self, record: dict[str, Any]) -> KnownEstimate:
         """Return what `KnownEstimate.to_record` wrote."""
@@ -78,6 +78,7 @@ class Iht:
             steps = defaults.paper_fit(rows, settings.l1_radius)
         elif settings.warm_start:
             good = sum(self.least_rows(before) >= self._enough for before in range(episode))
+            good += settings.start_indices is not None
             warm, shrink, sparsity = good > 0, True, defaults.picks(sparsity, good)
             steps = defaults.warm_fit(good, context_scale=settings.context_scale, loss=settings.loss)
         else:

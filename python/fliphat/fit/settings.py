@@ -10,6 +10,8 @@ import numpy as np
 
 from fliphat import arguments
 from fliphat.fit import defaults
+from fliphat.fit.known import SparseEstimate
+from fliphat.kernels._rows import vector
 from fliphat.privacy.paper import paper_context_bound
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, check_delta
 
@@ -62,6 +64,8 @@ class Settings:
     reward_range: tuple[float, float] | None = None
     column_scales: tuple[float, ...] | None = None
     pilot: bool = False
+    start_indices: tuple[int, ...] | None = None
+    start_values: tuple[float, ...] | None = None
 
     @classmethod
     def checked(
@@ -94,6 +98,7 @@ class Settings:
         intercept: object = True,
         reward_range: object = None,
         column_scales: object = None,
+        start: object = None,
     ) -> Settings:
         """Return the arguments with defaults filled in; errors name the argument."""
         dim = arguments.integer("dim", dim, 1, _LARGEST_DIM)
@@ -116,6 +121,7 @@ class Settings:
                 "l1_radius": l1_radius is not None,
                 "iterations": iterations is not None,
                 "step_size": step_size is not None,
+                "start": start is not None,
             },
         )
         if mechanism is None:
@@ -163,6 +169,9 @@ class Settings:
                 raise ValueError(f"{name} is only for fit='pursuit', got fit={fit!r}")
         if pilot and loss == "logistic":
             raise ValueError("reward_scale must be a number with loss='logistic': rewards are 0 and 1")
+        if start is not None and (paper or not warm_start):
+            raise ValueError("start needs calibration='proven' and warm_start=True: other fits begin at 0")
+        begin = None if start is None else _checked_start(start, dim)
         if seed is not None:
             seed = arguments.integer("seed", seed, 0, 2**64 - 1)
         return cls(
@@ -198,7 +207,17 @@ class Settings:
             reward_range=_checked_range(reward_range),
             column_scales=_checked_column_scales(column_scales, dim),
             pilot=pilot,
+            start_indices=None if begin is None else tuple(begin.indices.tolist()),
+            start_values=None if begin is None else tuple(begin.values.tolist()),
         )
+
+    @property
+    def start(self) -> SparseEstimate:
+        """The public estimate that the first episode plays by; all zeros if none was given."""
+        if self.start_indices is None or self.start_values is None:
+            return SparseEstimate.zero(self.dim)
+        indices, values = np.array(self.start_indices, np.int64), np.array(self.start_values, np.float64)
+        return SparseEstimate(indices, values, self.dim)
 
     def exploration_in(self, episode: int) -> float:
         """Return the share of an episode's rounds that play a uniform arm."""
@@ -244,8 +263,21 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
         "column_scales": None,
         "pilot": False,
         "exploration": 0.0,
+        "start_indices": None,
+        "start_values": None,
     }
     return {"fit": "iht", "accounting": "zcdp"} | new | record
+
+
+def _checked_start(start: object, dim: int) -> SparseEstimate:
+    """Return a public estimate, given as one or as `dim` coefficients."""
+    dense = start.to_dense() if isinstance(start, SparseEstimate) else vector("start", start, dim)
+    if dense.shape != (dim,) or not np.isfinite(dense).all() or not dense.any():
+        raise ValueError(
+            f"start must be an estimate or an array of dim = {dim} finite coefficients, not all of them 0, "
+            f"got shape {dense.shape}"
+        )
+    return SparseEstimate.from_dense(dense)
 
 
 def checked_iterations(value: object) -> int:

@@ -27,6 +27,7 @@ from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.store.directory import DURABILITIES, open_store, recorded_accounting, recorded_settings
+from fliphat.policies.types import SparseEstimate
 
 __all__ = ["FLIPHAT"]
 
@@ -50,7 +51,7 @@ class FLIPHAT(LivePolicy):
         "pursuit" picks a few new columns an episode and learns scales, correlations and the mean reward as it
         goes. "iht" is noisy iterative hard thresholding, the paper's fit. It is taken where an argument asks
         for it: ``episodes="doubling"``, ``calibration="paper"``, ``mechanism="laplace"``, ``delta=0``,
-        ``warm_start=False``, `growth`, `gradient_clip`, `reward_clip`, `l1_radius`, `iterations`,
+        ``warm_start=False``, `start`, `growth`, `gradient_clip`, `reward_clip`, `l1_radius`, `iterations`,
         `step_size`.
     episodes : {"planned", "doubling"}
         "planned" plays a first episode of `first_episode` rounds uniformly; each one after is `growth` times
@@ -97,6 +98,10 @@ class FLIPHAT(LivePolicy):
         How chosen rows and rewards are kept.
     seed : int, optional
         For simulation only: nothing is private then, and `guarantee` says so.
+    start : SparseEstimate or array_like, shape (dim,), optional
+        An estimate to begin with (iht): the first episode plays by it, and its fit starts there. It must be
+        **public and not derived from the people of this policy**: from the literature, from another study, or
+        released by a policy for other people. Nothing checks that, and the guarantee rests on it.
     store : path, optional
         A directory that keeps the policy through crashes; see ``docs/durability.md``. It holds private rows.
     durability : {"full", "batch"}
@@ -165,6 +170,7 @@ class FLIPHAT(LivePolicy):
         context_bound: float | None = None,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
+        start: npt.ArrayLike | SparseEstimate | None = None,
         store: str | os.PathLike[str] | None = None,
         durability: Literal["full", "batch"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
@@ -199,6 +205,7 @@ class FLIPHAT(LivePolicy):
             exploration=exploration,
             dtype=dtype,
             seed=seed,
+            start=start,
         )
         arguments.choice("durability", durability, DURABILITIES)
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)

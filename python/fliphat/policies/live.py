@@ -72,20 +72,26 @@ class LivePolicy:
 
     # Playing
 
-    def select(self, contexts: Any, user: Any = None, key: Any = None) -> Decision:
+    def select(
+        self, contexts: Any, user: Any = None, key: Any = None, *, arms: Sequence[Any] | None = None
+    ) -> Decision:
         """Play one round.
 
         The first round of an episode computes and releases the estimate of the one before.
 
         Parameters
         ----------
-        contexts : ndarray of float32 or float64, shape (K, dim), or SciPy CSR
+        contexts : array_like, shape (K, dim), SciPy CSR, DataFrame or :class:`fliphat.contexts.Crossed`
             One row an arm; K may differ from round to round. Only the chosen row is kept, as a copy. A value
             that is NaN or infinite does not raise: the round is played uniformly and not learned from.
+            Integers become float64; a DataFrame must have the same columns in every round.
         user : str, int or bytes, optional
             In every round or in none. Ids are kept as keyed digests.
         key : str, int or bytes, optional
             Makes retries safe: the same key again returns the same decision, whatever the contexts.
+        arms : sequence of str or int, optional
+            Ids of the arms, one for each row, in every round or in none: `Decision.arm` is then the id of the
+            arm. Retries get the same id, whichever arms they offer.
 
         Returns
         -------
@@ -104,24 +110,26 @@ class LivePolicy:
             with self._lock:
                 if self._engine is None or self._close_asked:
                     raise CopyError(self._reason or _CLOSED)
-                return self._engine.select(contexts, user, key)
+                return self._engine.select(contexts, user, key, arms)
         finally:
             if self._close_asked:
                 self.close()
 
     def select_batch(
-        self, contexts: Any, users: Sequence[Any] | None = None, *, arms: int | None = None
+        self, contexts: Any, users: Sequence[Any] | None = None, *, arms: int | Sequence[Any] | None = None
     ) -> Decisions:
         """Play several rounds at once, all under one estimate.
 
         Parameters
         ----------
-        contexts : ndarray of float32 or float64, shape (n, K, dim), or SciPy CSR, shape (n * K, dim)
-            At most `remaining` rounds.
+        contexts : array_like, shape (n, K, dim), SciPy CSR or DataFrame, shape (n * K, dim), Crossed, or list
+            At most `remaining` rounds. In a list each round has a matrix of its own, as in `select`, and
+            rounds may have different numbers of arms.
         users : sequence, optional
             One id for each round.
-        arms : int, optional
-            K, for CSR.
+        arms : int or sequence, optional
+            K, for CSR and a DataFrame. Or ids of arms, as in `select`: those of all rounds, or a sequence of
+            ids for each round.
 
         Returns
         -------
@@ -130,7 +138,14 @@ class LivePolicy:
         with self._playing() as engine:
             return engine.select_batch(contexts, users, arms)
 
-    def update(self, decision: Decision | int, reward: float) -> bool:
+    def update(
+        self,
+        decision: Decision | int | None = None,
+        reward: Any = None,
+        *,
+        key: Any = None,
+        user: Any = None,
+    ) -> bool:
         """Hand in the reward of a round, in any order.
 
         Parameters
@@ -139,6 +154,8 @@ class LivePolicy:
             A decision or its id.
         reward : float
             Finite; 0 or 1 for the logistic loss.
+        key, user : str, int or bytes, optional
+            In place of a decision: what its round was played with.
 
         Returns
         -------
@@ -157,10 +174,19 @@ class LivePolicy:
             with self._lock:
                 if self._engine is None or self._close_asked:
                     raise CopyError(self._reason or _CLOSED)
+                if decision is None or key is not None or user is not None:
+                    decision = self._decided(self._engine, decision, key, user)
                 return self._engine.update(decision, reward)
         finally:
             if self._close_asked:
                 self.close()
+
+    @staticmethod
+    def _decided(engine: Engine, decision: Decision | int | None, key: Any, user: Any) -> int:
+        """Return the id of the decision that a key names."""
+        if decision is not None or key is None:
+            raise ValueError("update must be given a decision, or the key (and user) that it was made with")
+        return engine.decided(key, user)
 
     def update_batch(self, decisions: Any, rewards: npt.ArrayLike) -> int:
         """Hand in several rewards, each whatever the others are.

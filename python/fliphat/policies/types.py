@@ -36,7 +36,7 @@ class Decision(NamedTuple):
     id : int
         Opaque; what `update` needs to know.
     arm : int
-        From 0 to K - 1.
+        From 0 to K - 1, or the arm's id where `select` was given ids.
     valid : bool
         False if the contexts could not be used (NaN, infinity): the arm is then uniformly random, and the
         round is not learned from.
@@ -62,6 +62,7 @@ class Decisions:
     Attributes
     ----------
     ids, arms : ndarray of int64, shape (n,)
+        `arms` are ids where `select_batch` was given some, as objects unless all are integers.
     valid : ndarray of bool, shape (n,)
     episode : int
     probabilities : ndarray of float64, shape (n,)
@@ -78,9 +79,9 @@ class Decisions:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Decision]:
-        columns = (self.ids, self.arms, self.valid, self.probabilities)
+        columns = (self.ids, self.arms.tolist(), self.valid, self.probabilities)
         for one, arm, valid, probability in zip(*columns, strict=True):
-            yield Decision(int(one), int(arm), bool(valid), self.episode, float(probability))
+            yield Decision(int(one), arm, bool(valid), self.episode, float(probability))
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments, kernels
+from fliphat.contexts import Crossed
 from fliphat.kernels import _rows
 from fliphat.policies.engine.inputs import many_rounds, one_round
 from fliphat.policies.outcomes import Environment, Played, PlayedParts, plain_block
@@ -84,16 +85,19 @@ class Baseline(ABC):
         self, contexts: Any, users: Sequence[Any] | None = None, *, arms: int | None = None
     ) -> Decisions:
         """Play several rounds, at most `remaining`."""
-        checked, count, arms = many_rounds(contexts, self.dim, arms)
+        checked, count, each = many_rounds(contexts, self.dim, arms)
+        if not isinstance(each, int):
+            raise ValueError("contexts must have as many arms in every round of a batch for a baseline")
         if count > self.remaining:
             raise ValueError(
                 f"contexts must have at most policy.remaining = {self.remaining} rounds, got {count}"
             )
-        return self._select(checked, count, arms)
+        return self._select(checked, count, each)
 
     def _select(self, contexts: Any, count: int, arms: int) -> Decisions:
         if isinstance(contexts, _rows.Sparse):
             raise TypeError(f"contexts must be dense for {type(self).__name__}, got CSR")
+        contexts = contexts.to_dense() if isinstance(contexts, Crossed) else contexts
         rounds = contexts.reshape(count, arms, self.dim)
         chosen = self._arms(rounds)
         ids = np.arange(self._next_id, self._next_id + count, dtype=np.int64)

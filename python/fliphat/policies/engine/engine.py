@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native
+from fliphat.contexts import Crossed
 from fliphat.fit.base import Fit, Known
 from fliphat.kernels import _rows
 from fliphat.policies.engine import inputs
 from fliphat.policies.engine.age import Ages
+from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
 from fliphat.policies.engine.episode import (
     AWAITED,
     NOT_LEARNED,
@@ -58,6 +60,8 @@ class Engine:
         self.with_users: bool | None = None
         self.user_kind: str | None = None  # that of all user ids: 1 and "1" may be one person
         self.late = 0
+        self.arm_ids = None
+        self.column_names: list[str] | None = None
         self.incarnation = 0
         self._disk_is_ahead = False  # a step is on disk and not yet, or not wholly, in memory
         self.rng = np.random.default_rng(self.settings.seed)
@@ -84,7 +88,7 @@ class Engine:
 
     # Rounds
 
-    def select(self, contexts: Any, user: Any, key: Any) -> Decision:
+    def select(self, contexts: Any, user: Any, key: Any, ids: Sequence[Any] | None = None) -> Decision:
         """Play one round."""
         self._require_memory_up_to_date()
         users = None if user is None else [user]
@@ -96,10 +100,14 @@ class Engine:
             name = name if digests is None else inputs.digest("key", name + digests[0], self.secret)
             known = self.keys.get(name)
             if known is not None:
-                return known
+                return self._named(known)
+        self._check_columns(contexts)
         checked, arms = inputs.one_round(contexts, self.settings.dim)
+        offered = self._offered(ids, arms)
         episode = self._ready()
         learned = digests is None or self.users.get(digests[0], 0) < self.settings.rounds_per_user
+        if isinstance(checked, Crossed):  # not before: the estimate that scores them is public only now
+            checked = CrossedByEstimate(checked, self.estimate)
         rows, at, share = self.rows_for(checked), episode.filled, episode.exploration
         word = self.rng.bit_generator.random_raw()
         explored = share > 0 and explores(self.rng.bit_generator.random_raw(), share)
@@ -108,6 +116,8 @@ class Engine:
         except OSError:
             self._draw_again(1)
             raise
+        if offered is not None:
+            arm = self._code(offered[arm]) if arm >= 0 else -1 - self._code(offered[-1 - arm])
         identity, valid = self._next_id(), arm >= 0
         chance = probability(tied, arms, share)
         decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index, chance)
@@ -115,12 +125,17 @@ class Engine:
         self._append(played, AWAITED if valid and learned else NOT_LEARNED)
         if key is not None:
             self.keys[name] = decision
-        return decision
+        return decision if offered is None else self._named(decision)
 
-    def select_batch(self, contexts: Any, users: Sequence[Any] | None, arms: int | None) -> Decisions:
-        """Play several rounds of one episode."""
+    def select_batch(
+        self, contexts: Any, users: Sequence[Any] | None, given: int | Sequence[Any] | None
+    ) -> Decisions:
+        """Play several rounds of one episode; `given` are arms a round, or their ids."""
         self._require_memory_up_to_date()
-        checked, count, arms = inputs.many_rounds(contexts, self.settings.dim, arms)
+        self._check_columns(contexts)
+        size, names = inputs.arms_of_batch(given, contexts)
+        checked, count, arms = inputs.many_rounds(contexts, self.settings.dim, size)
+        offered = self._offered_in_batch(names, count, arms)
         if count > self.remaining:
             raise ValueError(
                 f"contexts must have at most policy.remaining = {self.remaining} rounds, got {count}: "
@@ -138,6 +153,8 @@ class Engine:
             explored = explores(own, share).astype(np.uint8)
         else:
             words = self.rng.bit_generator.random_raw(count)
+        if isinstance(checked, Crossed):
+            checked = CrossedByEstimate(checked, self.estimate)
         try:
             chosen, tied = self.rows_for(checked).play(
                 Rounds(self.native, checked, arms, words, learned, explored), episode.filled
@@ -146,12 +163,91 @@ class Engine:
             self._draw_again(count)
             raise
         first, valid = self._next_id(), chosen >= 0
+        shown: npt.NDArray[Any] = np.where(valid, chosen, -1 - chosen)
+        if offered is not None:
+            shown = self._names_of(shown, offered)
+            codes = np.array([self._code(one) for one in shown.tolist()], np.int64)
+            chosen = np.where(valid, codes, -1 - codes)
         used = valid if learned is None else valid & (learned != 0)
         played = PlayedRounds(first, chosen, learned, digests, self._kind(users), arms, tied)
         self._append(played, np.where(used, AWAITED, NOT_LEARNED))
         ids = np.arange(first, first + count, dtype=np.int64)
         chances = probabilities(tied, arms, share)
-        return Decisions(ids, np.where(valid, chosen, -1 - chosen), valid, episode.index, chances)
+        return Decisions(ids, shown, valid, episode.index, chances)
+
+    # Ids of arms
+
+    def _offered(self, ids: Sequence[Any] | None, arms: int) -> list[Any] | None:
+        """Return the ids of a round's arms, which are given always or never."""
+        if ids is None and self.arm_ids is None:
+            return None
+        if ids is None or (self.arm_ids is None and self._next_round() > 1):
+            rule = "given in every round" if ids is None else "left out in every round"
+            raise ValueError(f"arms must be {rule}, as in the first: decisions hold ids or positions")
+        return inputs.arm_ids(ids, arms)
+
+    def _offered_in_batch(self, names: Any, count: int, arms: Any) -> list[list[Any]] | None:
+        """Return the ids of the arms of each round, or of all rounds, if there are any."""
+        if names is None or not inputs.is_nested(names):
+            every = self._offered(names, arms)
+            return None if every is None else [every]
+        if len(names) != count:
+            raise ValueError(f"arms must have one list of ids for each of the {count} rounds")
+        of_each = np.broadcast_to(arms, count).tolist()
+        found = [self._offered(one, number) for one, number in zip(names, of_each, strict=True)]
+        return [one for one in found if one is not None]
+
+    @staticmethod
+    def _names_of(arms: npt.NDArray[np.int64], offered: list[list[Any]]) -> npt.NDArray[Any]:
+        """Return the ids of chosen arms, as integers if all are."""
+        rounds = offered if len(offered) == len(arms) else offered * len(arms)
+        found = [one[arm] for one, arm in zip(rounds, arms.tolist(), strict=True)]
+        if all(isinstance(one, int) for one in found):
+            return np.array(found, np.int64)
+        names = np.empty(len(found), object)
+        names[:] = found
+        return names
+
+    def _code(self, name: Any) -> int:
+        """Return the number that stands for the id of an arm in decisions that are kept, for ever."""
+        found = self._arm_codes.get(name)
+        if found is None:
+            # Known before a round uses it: cut off in between, it is a name that nothing has.
+            names = [*(self.arm_ids or ()), name]
+            if self.store is not None:
+                self._disk_is_ahead = True
+                self.store.keep("arm_ids", names)
+            self.arm_ids = names
+            self._disk_is_ahead = False
+            found = len(names) - 1
+        return found
+
+    @property
+    def arm_ids(self) -> list[Any] | None:
+        """Ids of arms that were played, by the numbers that stand for them; None if arms have no ids."""
+        return self._arm_ids
+
+    @arm_ids.setter
+    def arm_ids(self, names: list[Any] | None) -> None:
+        self._arm_ids = names
+        self._arm_codes = {name: code for code, name in enumerate(names or ())}
+
+    def _named(self, decision: Decision) -> Decision:
+        """Return a decision with its arm's id in place of the number that stands for it."""
+        return decision if self.arm_ids is None else decision._replace(arm=self.arm_ids[decision.arm])
+
+    def _check_columns(self, contexts: Any) -> None:
+        """Refuse a DataFrame whose columns are others, or in another order, than in the first one."""
+        if not inputs.is_frame(contexts):
+            return
+        names = [str(name) for name in contexts.columns]
+        if self.column_names is None:
+            self.column_names = names
+        elif names != self.column_names:
+            raise ValueError("contexts must have the columns of the first DataFrame, in the same order")
+
+    def _next_round(self) -> int:
+        return self.episode.first_round + self.episode.filled
 
     def _append(self, played: PlayedRounds, codes: Any) -> None:
         """Make staged rounds durable, and then make them count.
@@ -176,7 +272,8 @@ class Engine:
     def rows_for(self, contexts: Any) -> RowStore:
         """Return where rows go; the episode's first contexts decide the layout."""
         if self.episode.rows is None:
-            layout = "csr" if isinstance(contexts, _rows.Sparse) else "dense"
+            first = contexts.rounds[0] if isinstance(contexts, Ragged) else contexts
+            layout = "csr" if isinstance(first, _rows.Sparse) else "dense"
             self.episode.rows = self.new_rows(layout) if self.store is None else self.store.rows(layout)
         return self.episode.rows
 
@@ -226,6 +323,15 @@ class Engine:
         return within
 
     # Rewards
+
+    def decided(self, key: Any, user: Any) -> int:
+        """Return the id of the decision that was made under a key."""
+        digests = self._user_digests("user", None if user is None else [user])
+        name = inputs.digest("key", key, self.secret)
+        name = name if digests is None else inputs.digest("key", name + digests[0], self.secret)
+        if name not in self.keys:
+            raise ValueError("key must be one that a round was played with, by the same user")
+        return self.keys[name].id
 
     def update(self, decision: Any, reward: Any) -> bool:
         """Record a reward; False if its episode's estimate has been claimed."""

@@ -40,7 +40,10 @@ def probability(tied: int, arms: int, share: float) -> float:
     return share / arms + ((1 - share) / tied if tied else 0.0)
 
 
-def probabilities(tied: npt.NDArray[np.uint32], arms: int, share: float) -> npt.NDArray[np.float64]:
-    """Return :func:`probability` of each round of a batch."""
-    found, place = np.unique(tied, return_inverse=True)
-    return np.array([probability(int(one), arms, share) for one in found])[place]
+def probabilities(
+    tied: npt.NDArray[np.uint32], arms: int | npt.NDArray[np.int64], share: float
+) -> npt.NDArray[np.float64]:
+    """Return :func:`probability` of each round of a batch, in which rounds may have different arms."""
+    pairs = np.stack([tied.astype(np.int64), np.broadcast_to(arms, tied.shape)], axis=1)
+    found, place = np.unique(pairs, axis=0, return_inverse=True)
+    return np.array([probability(int(one), int(of), share) for one, of in found])[place.reshape(-1)]

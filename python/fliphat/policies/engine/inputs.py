@@ -19,17 +19,23 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
+from fliphat.contexts import Crossed
 from fliphat.kernels import _rows
+from fliphat.policies.engine.composed import CrossedByEstimate, Ragged, stacked
 from fliphat.policies.types import Decision, Decisions
 
 __all__ = [
     "DIGEST_BYTES",
     "SECRET_BYTES",
     "Contexts",
+    "arm_ids",
+    "arms_of_batch",
     "checked_reward",
     "digest",
     "identities",
     "identity",
+    "is_frame",
+    "is_nested",
     "kind_of",
     "many_rounds",
     "one_round",
@@ -39,8 +45,8 @@ __all__ = [
 DIGEST_BYTES = 16
 SECRET_BYTES = 32
 
-#: Rows of all arms of all rounds: a dense matrix, or the arrays of a sparse one.
-Contexts: TypeAlias = npt.NDArray[Any] | _rows.Sparse
+#: Rows of all arms of all rounds: a dense matrix, the arrays of a sparse one, or what is played in parts.
+Contexts: TypeAlias = npt.NDArray[Any] | _rows.Sparse | Crossed | CrossedByEstimate | Ragged
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -57,6 +63,12 @@ def one_round(contexts: Any, dim: int) -> tuple[Contexts, int]:
             and contexts.flags.carray
         ):
             return contexts, shape[0]  # the common case, without another look
+    if isinstance(contexts, Crossed):
+        if contexts.is_batch:
+            raise ValueError(
+                "contexts.shared must have one dimension for one round: select_batch plays several"
+            )
+        return _crossed(contexts, dim), contexts.arms
     if _rows.is_sparse(contexts):
         sparse = _sparse(contexts, dim)
         return sparse, sparse.shape[0]
@@ -65,15 +77,22 @@ def one_round(contexts: Any, dim: int) -> tuple[Contexts, int]:
     return dense, dense.shape[0]
 
 
-def many_rounds(contexts: Any, dim: int, arms: int | None) -> tuple[Contexts, int, int]:
-    """Return the contexts of n rounds as rows, n, and K."""
+def many_rounds(
+    contexts: Any, dim: int, arms: int | None
+) -> tuple[Contexts, int, int | npt.NDArray[np.int64]]:
+    """Return the contexts of n rounds as rows, n, and K (of each round, if they differ)."""
+    if isinstance(contexts, Crossed):
+        return _crossed(contexts, dim), contexts.rounds, contexts.arms
+    if isinstance(contexts, (list, tuple)) and _is_ragged(contexts):
+        return _ragged(contexts, dim)
+    if is_frame(contexts):
+        rows = _frame_numbers(contexts)
+        _check_shape(rows.shape, dim, "(n * K, dim)")
+        count = _rounds_of(len(rows), arms, "a DataFrame")
+        return np.ascontiguousarray(rows), len(rows) // count, count
     if _rows.is_sparse(contexts):
-        if arms is None:
-            raise ValueError("arms must be given for CSR contexts: rounds are groups of that many rows")
         sparse = _sparse(contexts, dim)
-        count = arguments.integer("arms", arms, 1, sparse.shape[0])
-        if sparse.shape[0] % count:
-            raise ValueError(f"contexts must have a multiple of arms = {count} rows, got {sparse.shape[0]}")
+        count = _rounds_of(sparse.shape[0], arms, "CSR contexts")
         return sparse, sparse.shape[0] // count, count
     if arms is not None:
         raise ValueError("arms is only for CSR contexts: a dense array's shape says how many arms it has")
@@ -82,11 +101,96 @@ def many_rounds(contexts: Any, dim: int, arms: int | None) -> tuple[Contexts, in
     return dense.reshape(-1, dim), dense.shape[0], dense.shape[1]
 
 
+def _rounds_of(rows: int, arms: int | None, what: str) -> int:
+    """Return arms a round, of rows that are groups of so many."""
+    if arms is None:
+        raise ValueError(f"arms must be given for {what}: rounds are groups of that many rows")
+    count = arguments.integer("arms", arms, 1, rows)
+    if rows % count:
+        raise ValueError(f"contexts must have a multiple of arms = {count} rows, got {rows}")
+    return count
+
+
+def _crossed(contexts: Crossed, dim: int) -> Crossed:
+    if contexts.dim != dim:
+        raise ValueError(
+            f"contexts must have dim = {dim} columns, got {contexts.shared.shape[-1]} shared features times "
+            f"{contexts.actions.shape[-1]} of an arm"
+        )
+    return contexts
+
+
+def _is_ragged(contexts: Sequence[Any]) -> bool:
+    """Whether a list holds a matrix for each round, perhaps with different numbers of arms."""
+    if any(_rows.is_sparse(one) or is_frame(one) for one in contexts):
+        return True
+    lengths = {len(one) for one in contexts if isinstance(one, (list, tuple, np.ndarray))}
+    return len(lengths) > 1
+
+
+def _ragged(contexts: Sequence[Any], dim: int) -> tuple[Contexts, int, int | npt.NDArray[np.int64]]:
+    checked = [one_round(one, dim) for one in contexts]
+    rounds = [one for one, _ in checked]
+    if len({isinstance(one, _rows.Sparse) for one in rounds}) > 1:
+        raise TypeError("contexts must be all dense or all CSR, got some of each")
+    arms = np.array([count for _, count in checked], np.int64)
+    if len(set(arms.tolist())) == 1:
+        return stacked(rounds), len(rounds), int(arms[0])
+    return Ragged(rounds, arms), len(rounds), arms  # type: ignore[arg-type]
+
+
+def arm_ids(given: Any, arms: int) -> list[Any]:
+    """Return the ids of a round's arms: str or int, one for each, all different."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
+        raise TypeError(f"arms must be a sequence of ids, one for each arm, got {type(given).__name__}")
+    ids = [one.item() if isinstance(one, np.generic) else one for one in given]
+    for one in ids:
+        if isinstance(one, bool) or not isinstance(one, (str, int)):
+            raise TypeError(f"arms must hold ids that are str or int, got {type(one).__name__}")
+    if len(ids) != arms or len(set(ids)) != arms:
+        raise ValueError(f"arms must hold {arms} different ids, one for each row of contexts, got {len(ids)}")
+    return ids
+
+
+def is_nested(given: Any) -> bool:
+    """Whether ids are given for each round, as sequences of their own."""
+    return any(isinstance(one, (list, tuple, np.ndarray)) for one in given)
+
+
+def arms_of_batch(given: Any, contexts: Any) -> tuple[int | None, Any]:
+    """Return arms a round, where contexts do not say it, and ids of arms, where some were given."""
+    if given is None or (not isinstance(given, bool) and hasattr(given, "__index__")):
+        return given, None
+    if not isinstance(given, (Sequence, np.ndarray)) or isinstance(given, (str, bytes)) or not len(given):
+        raise TypeError(f"arms must be a number or a sequence of ids, got {type(given).__name__}")
+    says = not (_rows.is_sparse(contexts) or is_frame(contexts))
+    return None if says else len(given[0] if is_nested(given) else given), given
+
+
+def is_frame(contexts: Any) -> bool:
+    """Whether these are a pandas DataFrame, without importing pandas."""
+    return type(contexts).__module__.partition(".")[0] == "pandas" and hasattr(contexts, "columns")
+
+
+def _frame_numbers(frame: Any) -> npt.NDArray[Any]:
+    """Return the numbers of a DataFrame; what is missing becomes NaN, as contents do."""
+    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
+        if getattr(kind, "kind", "O") not in "fiub":
+            raise TypeError(f"contexts must have numeric columns, got column {name!r} of dtype {kind}")
+    single = all(kind == np.float32 for kind in frame.dtypes)
+    found: npt.NDArray[Any] = frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+    return found
+
+
 def _context_numbers(contexts: Any) -> Any:
     """Return nested lists as an array of floats; an element that is no number becomes NaN, as contents do.
 
-    Arrays are left as they are: their dtype is structure.
+    Arrays are left as they are, but for integers: their dtype is structure.
     """
+    if is_frame(contexts):
+        return _frame_numbers(contexts)
+    if isinstance(contexts, np.ndarray) and contexts.dtype.kind in "iub":
+        return contexts.astype(np.float64)
     if not isinstance(contexts, (list, tuple)):
         return contexts
     array = np.asarray(contexts)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["fill", "scalars", "set_releases", "set_scalars", "to_arrays"]
 
 #: The engine's own numbers, each as JSON can hold it.
-_SCALARS: Final = ("with_users", "user_kind", "late", "incarnation")
+_SCALARS: Final = ("with_users", "user_kind", "late", "incarnation", "arm_ids", "column_names")
 
 
 def scalars(engine: Engine) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class PlayedRounds:
         Digests of user ids.
     user_kind : str or None
         The kind of all user ids.
-    offered : int
+    offered : int, or ndarray of int64, shape (n,)
         Arms of each round.
     tied : sequence of int, shape (n,)
         How many arms share the first place with the one shown, 0 if it is not a best one.
@@ -51,7 +51,7 @@ class PlayedRounds:
     learned: Sequence[bool] | npt.NDArray[np.uint8] | None
     users: list[bytes] | None
     user_kind: str | None
-    offered: int
+    offered: int | npt.NDArray[np.int64]
     tied: Sequence[int] | npt.NDArray[np.uint32]
     key: bytes = b""
 
@@ -70,6 +70,9 @@ class Store(Protocol):
 
         A code of +inf is a round that was cancelled, unless its row is one of zeros already.
         """
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep one of the engine's own numbers now, as JSON, in place of what was kept under its name."""
 
     def append_time(self, row: int, seconds: float) -> None:
         """Keep when a row of the open episode was about to be played, in seconds since 1970."""

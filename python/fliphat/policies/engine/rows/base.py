@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat._native import Estimate
+from fliphat.contexts import Crossed
 from fliphat.kernels._rows import Sparse
+from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
 from fliphat.policies.engine.inputs import Contexts
 
 __all__ = [
@@ -56,7 +58,7 @@ class Rounds:
     Attributes
     ----------
     contexts : rows of all arms of all rounds
-    arms : int
+    arms : int, or ndarray of int64 for ragged ones
         Rows a round.
     words : ndarray of uint64, shape (n,)
         Each round's randomness.
@@ -68,7 +70,7 @@ class Rounds:
 
     estimate: Estimate
     contexts: Contexts
-    arms: int
+    arms: int | npt.NDArray[np.int64]
     words: npt.NDArray[np.uint64]
     learned: npt.NDArray[np.uint8] | None
     explored: npt.NDArray[np.uint8] | None = None
@@ -76,6 +78,17 @@ class Rounds:
     def into(self, out: npt.NDArray[Any]) -> Chosen:
         """Write the chosen rows to `out`; return what was played."""
         given, flags = self.contexts, (self.words, self.learned, out, 0, self.explored)
+        if isinstance(given, CrossedByEstimate):
+            return given.play(self.words, self.learned, self.explored, out)
+        if isinstance(given, Ragged):
+            arms, tied = _nothing_chosen(len(self.words))
+            for at, rounds in self._groups(given):
+                rows = np.zeros((len(at), out.shape[1]), out.dtype)
+                arms[at], tied[at] = rounds.into(rows)
+                out[at] = rows
+            return arms, tied
+        assert isinstance(self.arms, int)
+        assert not isinstance(given, Crossed)
         if isinstance(given, Sparse):
             return self.estimate.choose_csr(given.indptr, given.indices, given.data, self.arms, *flags)
         return self.estimate.choose_dense(given, self.arms, *flags)
@@ -83,6 +96,13 @@ class Rounds:
     def sparse(self, double: bool) -> tuple[Chosen, SparseChosen]:
         """Return what was played, and the chosen rows sparse."""
         given, flags = self.contexts, (self.words, self.learned, double, self.explored)
+        if isinstance(given, CrossedByEstimate):
+            out = np.zeros((len(self.words), given.dim), np.float64 if double else np.float32)
+            return given.play(self.words, self.learned, self.explored, out), _sparse_rows(out)
+        if isinstance(given, Ragged):
+            return self._sparse_in_groups(given, double)
+        assert isinstance(self.arms, int)
+        assert not isinstance(given, Crossed)
         if isinstance(given, Sparse):
             arms, tied, *rows = self.estimate.choose_csr_to_csr(
                 given.indptr, given.indices, given.data, self.arms, *flags
@@ -90,6 +110,25 @@ class Rounds:
         else:
             arms, tied, *rows = self.estimate.choose_dense_to_csr(given, self.arms, *flags)
         return (arms, tied), SparseChosen(*rows)
+
+    def _groups(self, given: Ragged) -> Iterator[tuple[npt.NDArray[np.int64], Rounds]]:
+        """Yield where rounds with the same number of arms are, and those rounds."""
+        for at, arms, contexts in given.groups():
+            learned = None if self.learned is None else self.learned[at]
+            explored = None if self.explored is None else self.explored[at]
+            yield at, Rounds(self.estimate, contexts, arms, self.words[at], learned, explored)
+
+    def _sparse_in_groups(self, given: Ragged, double: bool) -> tuple[Chosen, SparseChosen]:
+        arms, tied = _nothing_chosen(len(self.words))
+        lengths = np.zeros(len(self.words), np.uint32)
+        parts: list[Any] = [None] * len(self.words)
+        for at, rounds in self._groups(given):
+            (arms[at], tied[at]), rows = rounds.sparse(double)
+            lengths[at] = rows.lengths
+            for i, (begin, end) in zip(at, stored_at(rows.lengths, np.arange(len(at))), strict=True):
+                parts[i] = rows.columns[begin:end], rows.values[begin:end]
+        columns, values = zip(*parts, strict=True)
+        return (arms, tied), SparseChosen(lengths, np.concatenate(columns), np.concatenate(values))
 
 
 class RowStore(ABC):
@@ -183,6 +222,17 @@ class SparseStore(RowStore):
         chosen, rows = rounds.sparse(self.dtype == np.float64)
         self.put(at, rows)
         return chosen
+
+
+def _nothing_chosen(count: int) -> Chosen:
+    return np.zeros(count, np.int64), np.zeros(count, np.uint32)
+
+
+def _sparse_rows(rows: npt.NDArray[Any]) -> SparseChosen:
+    """Return dense rows without their zeros, as the native code keeps them."""
+    at, columns = np.nonzero(rows)
+    lengths = np.bincount(at, minlength=len(rows)).astype(np.uint32)
+    return SparseChosen(lengths, columns.astype(np.int32), rows[at, columns])
 
 
 def stored_at(lengths: npt.NDArray[np.uint32], rows: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -31,6 +31,7 @@ __all__ = [
     "PLAIN",
     "RELEASED",
     "VERSION",
+    "WITH_ARM_IDS",
     "WITH_TIMES",
     "Ledger",
     "add_keys",
@@ -44,8 +45,8 @@ __all__ = [
 VERSION: Final = 4
 #: A new ledger is one that version 3 reads, until something is written to the store that it does not know.
 PLAIN: Final = 3
-#: Formats from which on a store may hold: when rows were played.
-WITH_TIMES: Final = 4
+#: Formats from which on a store may hold: when rows were played, and ids of arms in place of positions.
+WITH_TIMES = WITH_ARM_IDS = 4
 
 #: States of an episode: rows arrive; its fit was claimed; its estimate is durable; its rows are gone.
 OPEN, CLAIMED, COMMITTED, RELEASED = "open", "claimed", "committed", "released"

@@ -125,6 +125,13 @@ class DirectoryStore:
                     "UPDATE meta SET value = CAST(value AS INTEGER) + ? WHERE name = 'late'", (late,)
                 )
 
+    def keep(self, name: str, value: Any) -> None:
+        """Write one of the engine's own numbers to the ledger."""
+        with self, self._ledger.transaction() as connection:
+            ledger.put(connection, name, json.dumps(value))
+        if name == "arm_ids":
+            self._ledger.raise_version(ledger.WITH_ARM_IDS)
+
     def append_time(self, row: int, seconds: float) -> None:
         """Append when a row of the open episode was about to be played."""
         with self:
