@@ -4,16 +4,18 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def output(name):
+def output(name, *arguments):
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -24,7 +26,7 @@ def output(name):
 
 
 def test_every_example_is_tested():
-    tested = {"mobile_health.py", "click_service.py"}
+    tested = {"mobile_health.py", "click_service.py", "open_bandit.py"}
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested
 
 
@@ -45,6 +47,30 @@ def test_click_service():
     assert "proven: True" in text
 
 
-@pytest.mark.parametrize("name", ["mobile_health.py", "click_service.py"])
+def test_open_bandit_without_its_data_says_where_they_are():
+    assert "pip download --no-deps" in output("open_bandit.py")
+
+
+def test_open_bandit_on_a_wheel_of_the_same_layout(tmp_path):
+    rng = np.random.default_rng(0)
+    with zipfile.ZipFile(tmp_path / "obp.whl", "w") as wheel:
+        for policy, best in (("random", 1 / 34), ("bts", 0.5)):
+            chances = np.full(34, (1 - best) / 33)
+            chances[5] = best
+            items = rng.choice(34, 3000, p=chances)
+            clicks = (rng.random(3000) < np.where(items == 5, 0.4, 0.1)).astype(int)
+            lines = ["item_id,position,click,propensity_score"]
+            lines += [
+                f"{i},{1 + at % 3},{c},{chances[i]}"
+                for at, (i, c) in enumerate(zip(items, clicks, strict=True))
+            ]
+            wheel.writestr(f"obp/dataset/obd/{policy}/men/men.csv", "\n".join(lines))
+    text = output("open_bandit.py", str(tmp_path / "obp.whl"))
+    truth = float(re.search(r"really earned ([\d.]+)%", text)[1])
+    for low, high in re.findall(r"interval ([\d.]+)% to ([\d.]+)%", text):
+        assert float(low) < truth < float(high)
+
+
+@pytest.mark.parametrize("name", ["mobile_health.py", "click_service.py", "open_bandit.py"])
 def test_examples_say_how_to_run_them(name):
     assert f"python examples/{name}" in (EXAMPLES / name).read_text()
