@@ -1,0 +1,208 @@
+"""Rounds a second behind HTTP beside an application that does nothing, in one run on loopback.
+
+64 clients, each with one connection and one request under way; the store is a directory, and every answer is
+on disk before it is sent. What counts is the ratio to a Starlette application that answers the same requests
+with a constant, and how many rounds share a sync. Both are bounded in number and in time.
+
+    python benches/serve.py [--requests 6000] [--clients 64] [--dim 100] [--repeats 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+
+from fliphat.serve.bodies import COMPACT, compact_rounds
+
+TOKEN = "a token for benches only"
+ARMS, BATCH, SECONDS = 3, 32, 30
+
+NOTHING = """
+import sys, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+async def nothing(request):
+    return PlainTextResponse("nothing")
+app = Starlette(routes=[Route("/select", nothing, methods=["POST"]), Route("/healthz", nothing)])
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="critical", access_log=False)
+"""
+
+
+class Loader(asyncio.Protocol):
+    """One client: sends a request, waits for the whole answer, sends the next."""
+
+    def __init__(self, work) -> None:
+        self.work, self.data, self.done = work, b"", asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport) -> None:
+        self.transport = transport
+        self.send()
+
+    def send(self) -> None:
+        request = self.work.next()
+        if request is None:
+            self.transport.close()
+            self.done.set_result(None)
+            return
+        self.sent = time.perf_counter()
+        self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+        end = self.data.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        length = int(re.search(rb"content-length: (\d+)", self.data, re.I)[1])
+        if len(self.data) < end + 4 + length:
+            return
+        if not self.data.startswith(b"HTTP/1.1 200"):
+            self.work.failed += 1
+        self.work.times.append(time.perf_counter() - self.sent)
+        self.data = b""
+        self.send()
+
+    def connection_lost(self, error) -> None:
+        if not self.done.done():
+            self.work.failed += 1
+            self.done.set_result(None)
+
+
+class Work:
+    def __init__(self, requests: list[bytes], count: int) -> None:
+        self.requests, self.left, self.failed, self.times = requests, count, 0, []
+        self.until = time.monotonic() + SECONDS
+
+    def next(self) -> bytes | None:
+        if self.left <= 0 or time.monotonic() > self.until:
+            return None
+        self.left -= 1
+        return self.requests[self.left % len(self.requests)]
+
+
+async def load(port: int, requests: list[bytes], count: int, clients: int) -> tuple[float, Work]:
+    work = Work(requests, count)
+    loop = asyncio.get_running_loop()
+    began = time.perf_counter()
+    made = await asyncio.gather(
+        *(loop.create_connection(lambda: Loader(work), "127.0.0.1", port) for _ in range(clients))
+    )
+    await asyncio.gather(*(protocol.done for _, protocol in made))
+    return len(work.times) / (time.perf_counter() - began), work
+
+
+def request(body: bytes, kind: str) -> bytes:
+    head = f"POST /select HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: {kind}\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def requests_of(dim: int) -> dict[str, tuple[list[bytes], int]]:
+    """Return the bodies of each kind, and the rounds of one."""
+    rng = np.random.default_rng(0)
+    contexts = rng.standard_normal((50, ARMS, dim)).astype(np.float32)
+    texts = [json.dumps({"contexts": np.round(one.astype(float), 4).tolist()}).encode() for one in contexts]
+    batches = [rng.standard_normal((BATCH, ARMS, dim)).astype(np.float32) for _ in range(5)]
+    return {
+        "json": ([request(text, "application/json") for text in texts], 1),
+        "compact": ([request(compact_rounds(one), COMPACT) for one in contexts], 1),
+        f"compact, batches of {BATCH}": ([request(compact_rounds(one), COMPACT) for one in batches], BATCH),
+    }
+
+
+def start(command: list[str], environment: dict[str, str], port: int) -> subprocess.Popen:
+    process = subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.DEVNULL)
+    for _ in range(300):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5).read()
+            return process
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("the server did not start")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def syncs(port: int) -> tuple[float, float]:
+    asked = urllib.request.Request(
+        f"http://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}
+    )
+    text = urllib.request.urlopen(asked, timeout=5).read().decode()
+    found = dict(re.findall(r"^fliphat_(syncs_total|synced_requests_total) (\S+)", text, re.M))
+    return float(found["syncs_total"]), float(found["synced_requests_total"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--requests", type=int, default=6000)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--directory", type=Path, help="where the store is made (a temporary directory)")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=chosen.directory) as directory:
+        ports = free_port(), free_port()
+        store = [
+            "-c",
+            "import sys; from fliphat.cli import main; sys.exit(main())",
+            "serve",
+            directory + "/store",
+            "--port",
+            str(ports[1]),
+        ]
+        policy = ["--dim", str(chosen.dim), "--sparsity", "5", "--epsilon", "1", "--delta", "1e-6"]
+        tokens = {"FLIPHAT_WRITE_TOKEN": TOKEN, "FLIPHAT_OPERATOR_TOKEN": TOKEN}
+        servers = [
+            start([sys.executable, "-c", NOTHING, str(ports[0])], {}, ports[0]),
+            start([sys.executable, *store, *policy], tokens, ports[1]),
+        ]
+        try:
+            for name, (bodies, rounds) in requests_of(chosen.dim).items():
+                measure(name, bodies, rounds, ports, chosen)
+        finally:
+            for server in servers:
+                server.terminate()
+                server.wait(30)
+
+
+def measure(name: str, bodies: list[bytes], rounds: int, ports: tuple[int, int], chosen) -> None:
+    """Print the median ratio of runs that take turns, so that both see the same machine."""
+    rates: list[list[float]] = [[], []]
+    groups, count, times = 0.0, max(chosen.clients, chosen.requests // (4 if rounds > 1 else 1)), []
+    jobs = 0.0
+    for _ in range(chosen.repeats):
+        for which in (0, 1):
+            before = syncs(ports[1])
+            rate, work = asyncio.run(load(ports[which], bodies, count, chosen.clients))
+            if work.failed:
+                raise SystemExit(f"{work.failed} requests failed")
+            rates[which].append(rate)
+            if which:
+                after = syncs(ports[1])
+                groups, jobs = groups + after[0] - before[0], jobs + after[1] - before[1]
+                times += work.times
+    nothing, ours = (float(np.median(one)) for one in rates)
+    print(
+        f"{name}: {ours:,.0f} requests/s ({ours * rounds:,.0f} rounds/s), nothing {nothing:,.0f}: "
+        f"{ours / nothing:.0%}; {jobs * rounds / groups:.1f} rounds a sync; "
+        f"p50 {np.percentile(times, 50) * 1e3:.1f} ms, p99 {np.percentile(times, 99) * 1e3:.1f} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()

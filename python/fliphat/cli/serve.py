@@ -1,0 +1,110 @@
+"""`fliphat serve`: a policy behind HTTP."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, Final
+
+from fliphat.cli._parser import positive
+
+ORDER: Final = 60
+
+
+def add(commands: Any) -> None:
+    """Add the command and its arguments."""
+    serve = commands.add_parser(
+        "serve",
+        help="a policy behind HTTP",
+        description="Plays one policy for many clients. A new store needs the policy's arguments; one that "
+        "exists goes on with its own. Tokens come from files, or from the environment variables "
+        "FLIPHAT_WRITE_TOKEN and FLIPHAT_OPERATOR_TOKEN.",
+        examples=[
+            "fliphat serve store --policy policy.toml --write-token-file w --operator-token-file o",
+            "fliphat serve store --dim 100 --sparsity 5 --epsilon 1 --delta 1e-6 --no-token",
+            "fliphat serve store --port 8377 --log-requests",
+        ],
+    )
+    serve.add_argument("store", metavar="STORE", help="a directory, or postgresql://... for many workers")
+    serve.add_argument("--policy", type=Path, metavar="FILE", help="the policy's arguments, as TOML")
+    serve.add_argument("--dim", type=positive, help="coordinates of a context")
+    serve.add_argument("--sparsity", type=positive, help="coordinates that may matter")
+    serve.add_argument("--epsilon", type=float, help="privacy budget")
+    serve.add_argument("--delta", type=float, help="privacy slack, such as 1e-6")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    serve.add_argument("--port", type=positive, default=8377, help="port to listen on (%(default)s)")
+    serve.add_argument("--workers", type=positive, default=1, help="processes, with a database (%(default)s)")
+    serve.add_argument("--write-token-file", type=Path, metavar="FILE", help="who has it may play")
+    serve.add_argument(
+        "--operator-token-file", type=Path, metavar="FILE", help="who has it sees private counts"
+    )
+    serve.add_argument("--no-token", action="store_true", help="let everybody on this machine do everything")
+    serve.add_argument("--max-body", type=positive, default=8 * 2**20, help="bytes of a body (%(default)s)")
+    serve.add_argument("--max-waiting", type=positive, default=4096, help="requests that wait (%(default)s)")
+    serve.add_argument("--max-wait", type=float, default=30.0, help="seconds for an answer (%(default)s)")
+    serve.add_argument("--max-read", type=float, default=10.0, help="seconds to send a request (%(default)s)")
+    serve.add_argument(
+        "--log-requests", action="store_true", help="a line for every request, not only refused ones"
+    )
+    serve.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    try:
+        import httptools  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise ValueError("serving needs more packages: pip install 'fliphat[serve]'") from None
+
+    from fliphat.policies.types import StoreError
+    from fliphat.serve.run import Choices, read_token, run_server
+    from fliphat.serve.settings import Limits, Tokens
+
+    write = read_token("write", chosen.write_token_file)
+    operator = read_token("operator", chosen.operator_token_file)
+    if chosen.no_token:
+        if write or operator:
+            raise ValueError("--no-token goes with no token: leave one or the other out")
+    elif not write or not operator:
+        raise ValueError("tokens for writing and for operators must be given, or --no-token on 127.0.0.1")
+    try:
+        return run_server(
+            Choices(
+                store=chosen.store,
+                policy=_policy(chosen),
+                tokens=Tokens(write=write or None, operator=operator or None),
+                limits=Limits(
+                    body=chosen.max_body,
+                    waiting=chosen.max_waiting,
+                    wait=chosen.max_wait,
+                    read=chosen.max_read,
+                ),
+                host=chosen.host,
+                port=chosen.port,
+                workers=chosen.workers,
+                log_requests=chosen.log_requests,
+            )
+        )
+    except StoreError as error:
+        raise ValueError(str(error)) from None
+
+
+def _policy(chosen: argparse.Namespace) -> dict[str, Any] | None:
+    """Return the policy's arguments, None if none were given."""
+    import tomllib
+
+    given: dict[str, Any] = {}
+    if chosen.policy is not None:
+        given = tomllib.loads(chosen.policy.read_text(encoding="utf-8"))
+    for name in ("dim", "sparsity", "epsilon", "delta"):
+        value = getattr(chosen, name)
+        if value is not None:
+            if name in given:
+                raise ValueError(f"{name} is in the policy's file already: give it once")
+            given[name] = value
+    if any(name in given for name in ("store", "durability")):
+        raise ValueError("store and durability belong to the command line, not to the policy's file")
+    return given or None

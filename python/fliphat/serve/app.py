@@ -1,0 +1,276 @@
+"""The addresses, as a Starlette application."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from fliphat.policies.live import LivePolicy
+from fliphat.policies.types import Decision, Decisions
+from fliphat.serve import bodies, logs, openapi
+from fliphat.serve.bodies import Refusal, Rewards, Rounds
+from fliphat.serve.metrics import CONTENT_TYPE, Metrics
+from fliphat.serve.owner import Owner
+from fliphat.serve.settings import Limits, Tokens
+from fliphat.serve.web import (
+    Asked,
+    Disconnected,
+    Receive,
+    Scope,
+    Send,
+    read_body,
+    refuse,
+    send_answer,
+)
+
+__all__ = ["make_app"]
+
+_COMPACT = bodies.COMPACT.encode()
+
+
+def make_app(
+    open_policy: Callable[[], LivePolicy],
+    *,
+    tokens: Tokens,
+    limits: Limits | None = None,
+    log_requests: bool = False,
+) -> Any:
+    """Return a Starlette application that plays one policy.
+
+    Parameters
+    ----------
+    open_policy : function
+        Returns the policy. Called in the thread that will play it, when the server starts, and again after
+        its store failed. With a directory give ``durability="batch"``: the server syncs each group of
+        requests before it answers any of them.
+    tokens : Tokens
+    limits : Limits, optional
+    log_requests : bool
+        Whether requests that went well have a line in the log too.
+
+    Returns
+    -------
+    starlette.applications.Starlette
+
+    Examples
+    --------
+    >>> from fliphat import FLIPHAT
+    >>> from fliphat.serve import Tokens, make_app
+    >>> app = make_app(
+    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2),
+    ...     tokens=Tokens(write="a token of some length", operator="another token, as long"),
+    ... )  # doctest: +SKIP
+    """
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    service = _Service(open_policy, tokens, limits or Limits(), log_requests)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        await service.owner.start()
+        logs.event("started")
+        try:
+            yield
+        finally:
+            await service.owner.stop()
+            logs.event("stopped")
+
+    writing = {"/select": service.select, "/update": service.update}
+    reading = {
+        "/estimate": service.estimate,
+        "/guarantee": service.guarantee,
+        "/healthz": service.healthz,
+        "/metrics": service.metrics,
+        "/openapi.json": service.openapi,
+        "/": service.page,
+    }
+    routes = [Route(path, _Address(service, path, do), methods=["POST"]) for path, do in writing.items()]
+    routes += [Route(path, _Address(service, path, do), methods=["GET"]) for path, do in reading.items()]
+    app = Starlette(routes=routes, lifespan=lifespan)
+    app.state.service = service
+    return app
+
+
+class _Address:
+    """One address: what it does, and what becomes of whatever is raised there."""
+
+    def __init__(
+        self, service: _Service, path: str, do: Callable[[Asked, Receive, Send], Awaitable[int]]
+    ) -> None:
+        self._service, self._path, self._do = service, path, do
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        started = time.perf_counter()
+        code = None
+        try:
+            status = await self._do(Asked.of(scope), receive, send)
+        except Disconnected:
+            return
+        except Refusal as refusal:
+            status, code = refusal.status, refusal.code
+            await refuse(send, refusal)
+        except Exception as error:  # its words may hold contents
+            status, code = 500, type(error).__name__
+            await refuse(send, Refusal(500, "internal", "an unexpected error"))
+        seconds = time.perf_counter() - started
+        self._service.numbers.request(self._path, status, seconds)
+        if code is not None or self._service.log_requests:
+            logs.event("request", route=self._path, status=status, code=code, ms=round(1000 * seconds, 2))
+
+
+class _Service:
+    """What the addresses do."""
+
+    def __init__(
+        self, open_policy: Callable[[], LivePolicy], tokens: Tokens, limits: Limits, log_requests: bool
+    ) -> None:
+        self.tokens, self.limits, self.log_requests = tokens, limits, log_requests
+        self.owner = Owner(open_policy, limits)
+        self.numbers = Metrics(self.owner)
+        self._shown: tuple[Any, bytes] = (None, b"")
+
+    # Addresses that write
+
+    async def select(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Play one round, or a batch."""
+        self._require("write", asked)
+        body = await read_body(receive, asked, self.limits)
+        rounds = bodies.read_rounds(body, asked.compact, self.owner.dim)
+        decided = await self.owner.submit(functools.partial(_play, rounds))
+        self.numbers.add("invalid_rounds", _invalid(decided))
+        if asked.compact:
+            await send_answer(send, bodies.compact_answer(decided), _COMPACT)
+        else:
+            await send_answer(send, bodies.json_answer(decided))
+        return 200
+
+    async def update(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Hand in one reward, or several."""
+        self._require("write", asked)
+        body = await read_body(receive, asked, self.limits)
+        rewards = bodies.read_rewards(body, asked.compact)
+        taken = await self.owner.submit(functools.partial(_reward, rewards))
+        self.numbers.add("rewards", int(taken))
+        self.numbers.add("rewards_not_taken", len(rewards.ids) - int(taken))
+        await send_answer(send, b'{"taken":%s}' % json.dumps(taken).encode())
+        return 200
+
+    # Addresses that read
+
+    async def estimate(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Show the released estimate."""
+        public = self._public()
+        before, body = self._shown
+        if before is not public.estimate:
+            body = json.dumps(
+                {
+                    "dim": public.estimate.dim,
+                    "indices": public.estimate.indices.tolist(),
+                    "values": public.estimate.values.tolist(),
+                    "episodes_released": public.episode,
+                }
+            ).encode()
+            self._shown = (public.estimate, body)
+        await send_answer(send, body)
+        return 200
+
+    async def guarantee(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Show the privacy claim."""
+        claim = self._public().guarantee
+        await send_answer(send, json.dumps(claim.to_dict() | {"text": str(claim)}).encode())
+        return 200
+
+    async def healthz(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Say whether rounds can be played, and whether what was released looks as if it learns."""
+        public, well = self.owner.public, self.owner.well
+        told = {
+            "status": "ok" if well else "unavailable",
+            "findings": list(public.findings) if public is not None else [],
+        }
+        status = 200 if well else 503
+        await send_answer(send, json.dumps(told).encode(), status=status)
+        return status
+
+    async def metrics(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Show numbers: public ones, and an operator's to whoever has the token."""
+        operator = self.tokens.allows("operator", asked.authorization)
+        if asked.authorization and not operator:
+            raise Refusal(
+                401, "token", "the operator's token is not right; without one, public numbers are shown"
+            )
+        await send_answer(send, self.numbers.text(operator=operator), CONTENT_TYPE)
+        return 200
+
+    async def openapi(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Describe the addresses for programs."""
+        await send_answer(send, json.dumps(openapi.document(self.limits)).encode())
+        return 200
+
+    async def page(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Describe the addresses for people; the page needs nothing from elsewhere."""
+        policy = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")
+        page = openapi.page(self.limits).encode()
+        await send_answer(send, page, b"text/html; charset=utf-8", more=(policy,))
+        return 200
+
+    def _require(self, what: str, asked: Asked) -> None:
+        if not self.tokens.allows(what, asked.authorization):
+            raise Refusal(401, "token", "this address needs its token: Authorization: Bearer ...")
+
+    def _public(self) -> Any:
+        public = self.owner.public
+        if public is None:
+            raise Refusal(503, "starting", "the policy is not open yet")
+        return public
+
+
+# In the owner's thread
+
+
+def _play(rounds: Rounds, policy: LivePolicy) -> Decision | list[Decisions | Decision]:
+    """Play a request's rounds. What fails for its arguments fails before its first round."""
+    users, keys, contexts = rounds.users, rounds.keys, rounds.contexts
+    try:
+        if rounds.single:
+            return policy.select(contexts, users[0] if users else None, keys[0] if keys else None)
+        per_round = 1 if rounds.arms is None else rounds.arms  # rows of CSR are arms, of an array rounds
+        decided: list[Decisions | Decision] = []
+        if keys is not None:
+            for i, key in enumerate(keys):
+                part = contexts[i] if rounds.arms is None else contexts[i * per_round : (i + 1) * per_round]
+                decided.append(policy.select(part, users[i] if users else None, key))
+            return decided
+        at = 0
+        while at < rounds.count:  # an episode may end inside the batch: its estimate changes there
+            end = min(at + policy.remaining, rounds.count)
+            part = contexts[at * per_round : end * per_round]
+            decided.append(policy.select_batch(part, users[at:end] if users else None, arms=rounds.arms))
+            at = end
+        return decided
+    except (ValueError, TypeError) as error:
+        raise Refusal(422, "unprocessable", str(error)) from None
+
+
+def _reward(rewards: Rewards, policy: LivePolicy) -> bool | int:
+    try:
+        if rewards.single:
+            return policy.update(rewards.ids[0], rewards.rewards[0])
+        return policy.update_batch(rewards.ids, rewards.rewards)
+    except (ValueError, TypeError) as error:
+        if "already has a reward" in str(error):
+            raise Refusal(409, "already", "this decision has a reward; a second one is refused") from None
+        raise Refusal(422, "unprocessable", str(error)) from None
+
+
+def _invalid(decided: Decision | list[Decisions | Decision]) -> int:
+    if isinstance(decided, Decision):
+        return int(not decided.valid)
+    return sum(
+        int((~part.valid).sum()) if isinstance(part, Decisions) else int(not part.valid) for part in decided
+    )

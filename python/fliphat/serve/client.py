@@ -1,0 +1,155 @@
+"""The client: one connection, and retries that are safe. It needs the standard library and NumPy alone."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import ssl
+import time
+import uuid
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from fliphat.policies.types import Decision, Decisions
+from fliphat.serve import bodies
+
+__all__ = ["Client", "ServerError"]
+
+_MAY_PASS = (502, 503, 504)
+
+
+class ServerError(RuntimeError):
+    """The server refused a request; `status` and `code` say why."""
+
+    def __init__(self, status: int, code: str, detail: str) -> None:
+        super().__init__(f"{status} {code}: {detail}")
+        self.status, self.code = status, code
+
+
+class Client:
+    """A policy that another process plays; calls are those of a policy. For one thread at a time.
+
+    Parameters
+    ----------
+    url : str
+        Such as ``"http://127.0.0.1:8377"``.
+    token : str, optional
+        The token for writing.
+    timeout : float
+        Seconds to wait for an answer; a little more than the server's own limit.
+    attempts : int
+        How often a request is sent at most, when the connection or the store fails.
+
+    Examples
+    --------
+    >>> client = Client("http://127.0.0.1:8377", token="a token of some length")
+    >>> client.url
+    'http://127.0.0.1:8377'
+    """
+
+    def __init__(
+        self, url: str, token: str | None = None, *, timeout: float = 35.0, attempts: int = 5
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url must begin with http:// or https:// and have a host, got {url!r}")
+        self.url, self._path, self._attempts = url, parts.path.rstrip("/"), attempts
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._connection: http.client.HTTPConnection = (
+            http.client.HTTPSConnection(
+                parts.hostname, parts.port, timeout=timeout, context=ssl.create_default_context()
+            )
+            if parts.scheme == "https"
+            else http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+        )
+
+    def select(self, contexts: Any, user: Any = None, key: Any = None) -> Decision:
+        """Play one round; without a `key` one is made, so that a lost answer can be asked for again."""
+        body = bodies.compact_rounds(contexts, users=user, keys=key if key is not None else uuid.uuid4().hex)
+        return next(iter(self._decided(body)))
+
+    def select_batch(
+        self, contexts: Any, users: Any = None, keys: Any = None, *, arms: int | None = None
+    ) -> list[Decision]:
+        """Play several rounds. They are sent again only with `keys`: without, they might be played twice."""
+        body = bodies.compact_rounds(contexts, arms=arms, users=users, keys=keys)
+        return self._decided(body, again=keys is not None)
+
+    def update(self, decision: Decision | int, reward: float) -> bool:
+        """Hand in the reward of a round; False if it came too late. A repeated one counts once."""
+        identity = decision.id if isinstance(decision, Decision) else int(decision)
+        body = json.dumps({"id": str(identity), "reward": float(reward)}).encode()
+        return bool(json.loads(self._send("POST", "/update", body, "application/json"))["taken"])
+
+    def update_batch(self, decisions: Any, rewards: Any) -> int:
+        """Hand in several rewards; how many were taken, of which those of a lost answer do not count."""
+        if isinstance(decisions, Decisions):
+            decisions = decisions.ids
+        ids = [one.id if isinstance(one, Decision) else int(one) for one in decisions]
+        return int(json.loads(self._send("POST", "/update", bodies.compact_rewards(ids, rewards)))["taken"])
+
+    def get(self, path: str) -> Any:
+        """Return what ``/estimate``, ``/guarantee`` or ``/healthz`` shows."""
+        return json.loads(self._send("GET", path))
+
+    def close(self) -> None:
+        """Close the connection; the next call opens one again."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _decided(self, body: bytes, *, again: bool = True) -> list[Decision]:
+        records = np.frombuffer(self._send("POST", "/select", body, again=again), bodies.ANSWER)
+        return [
+            Decision(identity, arm, bool(valid), episode, chance)
+            for identity, arm, episode, valid, chance in records.tolist()
+        ]
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        kind: str = bodies.COMPACT,
+        *,
+        again: bool = True,
+    ) -> bytes:
+        """Send a request until it is answered; only one that may be repeated is sent again."""
+        headers = {} if body is None else self._headers | {"Content-Type": kind}
+        for attempt in range(self._attempts):
+            last = attempt == self._attempts - 1 or not again
+            try:
+                self._connection.request(method, self._path + path, body, headers)
+                answer = self._connection.getresponse()
+                content = answer.read()
+            except (OSError, http.client.HTTPException):
+                self._connection.close()
+                if last:
+                    raise
+            else:
+                if answer.status == 200:
+                    return content
+                if answer.status == 409 and attempt > 0:
+                    return b'{"taken": true}'  # the answer to an earlier attempt was lost on its way
+                if last or answer.status not in _MAY_PASS:
+                    raise _error(answer.status, content)
+            time.sleep(min(2.0, 0.05 * 2**attempt) * (0.5 + random.random()))
+        raise AssertionError("unreachable")
+
+
+def _error(status: int, content: bytes) -> ServerError:
+    try:
+        told = json.loads(content)
+        return ServerError(status, str(told["error"]), str(told["detail"]))
+    except (ValueError, KeyError, TypeError):
+        return ServerError(status, "unknown", "the answer is not one of fliphat's")

@@ -1,0 +1,116 @@
+"""Numbers for Prometheus: public ones for everybody, an operator's behind a token.
+
+Counts of rewards, of late ones and of invalid rounds depend on what people brought and are protected by no
+noise. So do counts of requests by address and status, which contain them. With several workers the operator's
+numbers are those of all of them (``PROMETHEUS_MULTIPROC_DIR``).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+from fliphat.serve.owner import Owner
+
+__all__ = ["CONTENT_TYPE", "Metrics"]
+
+CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+
+
+class Metrics:
+    """What one server counts."""
+
+    def __init__(self, owner: Owner) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Histogram
+
+        self._owner = owner
+        self._own = CollectorRegistry()
+        self._requests = Counter(
+            "fliphat_requests", "Requests by address and status.", ["route", "status"], registry=self._own
+        )
+        self._seconds = Histogram(
+            "fliphat_request_seconds", "Time of a request.", ["route"], registry=self._own, buckets=_SECONDS
+        )
+        self._counts = {
+            name: Counter(f"fliphat_{name}", text, registry=self._own)
+            for name, text in {
+                "invalid_rounds": "Rounds whose contexts could not be used.",
+                "rewards": "Rewards that were taken.",
+                "rewards_not_taken": "Rewards that were late, repeated or not usable.",
+                "syncs": "Groups of requests made durable together.",
+                "synced_requests": "Requests made durable in them.",
+            }.items()
+        }
+        self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
+        self._seen = (0, 0)
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        found = self._children.get((route, status))
+        if found is None:
+            found = (self._requests.labels(route, str(status)), self._seconds.labels(route))
+            self._children[route, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
+
+    def add(self, name: str, count: int) -> None:
+        """Add to one of an operator's counts."""
+        if count:
+            self._counts[name].inc(count)
+
+    def text(self, *, operator: bool) -> bytes:
+        """Return what Prometheus reads; without `operator` only what is public."""
+        from prometheus_client import CollectorRegistry, generate_latest
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        shown = generate_latest(_of(_PublicNumbers(self._owner)))
+        if not operator:
+            return bytes(shown)
+        groups, jobs = self._owner.groups, self._owner.synced_jobs
+        self.add("syncs", groups - self._seen[0])
+        self.add("synced_requests", jobs - self._seen[1])
+        self._seen = (groups, jobs)
+        registry = self._own
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call, unused-ignore]
+        return bytes(shown + generate_latest(registry))
+
+
+def _of(collector: Any) -> Any:
+    from prometheus_client import CollectorRegistry
+
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return registry
+
+
+class _PublicNumbers:
+    """Gauges of what everybody may see, read when they are asked for."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+
+    def collect(self) -> Any:
+        """Yield the gauges."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        public = self._owner.public
+        yield GaugeMetricFamily("fliphat_up", "Whether rounds can be played.", value=int(self._owner.well))
+        if public is None:
+            return
+        yield CounterMetricFamily("fliphat_rounds", "Rounds played.", value=public.rounds)
+        yield GaugeMetricFamily("fliphat_episode", "The open episode.", value=public.episode)
+        yield GaugeMetricFamily(
+            "fliphat_remaining_rounds", "Rounds until the estimate changes.", value=public.remaining
+        )
+        yield GaugeMetricFamily(
+            "fliphat_estimate_coordinates",
+            "Coordinates of the released estimate.",
+            value=len(public.estimate.indices),
+        )
+        yield GaugeMetricFamily(
+            "fliphat_health_findings", "Signs of trouble in what was released.", value=len(public.findings)
+        )

@@ -1,0 +1,162 @@
+"""The server process: opening the policy, tokens, uvicorn, and a graceful stop."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from fliphat.policies.fliphat import FLIPHAT
+from fliphat.policies.health import HealthWarning
+from fliphat.serve import logs
+from fliphat.serve.app import make_app
+from fliphat.serve.settings import Limits, Tokens
+
+__all__ = ["Choices", "run_server"]
+
+_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """Everything that an operator chose, as it is handed to each worker.
+
+    Attributes
+    ----------
+    store : str
+        A directory, or the address of a database.
+    policy : dict or None
+        Arguments of :class:`fliphat.FLIPHAT`; None to go on with those that the store was made with.
+    """
+
+    store: str
+    policy: dict[str, Any] | None
+    tokens: Tokens
+    limits: Limits = field(default_factory=Limits)
+    host: str = "127.0.0.1"
+    port: int = 8377
+    workers: int = 1
+    log_requests: bool = False
+
+    def __post_init__(self) -> None:
+        if self.tokens.write is None and self.host not in _LOOPBACK:
+            raise ValueError("a server without tokens must listen on 127.0.0.1 only: anybody could write")
+        if self.workers > 1 and not self.in_database:
+            raise ValueError(
+                "workers must be 1 with a directory, which has one owner; a database can have many"
+            )
+
+    @property
+    def in_database(self) -> bool:
+        """Whether the policy lives in a database, where many workers can play it."""
+        return self.store.startswith(("postgresql://", "postgres://"))
+
+    def open_policy(self) -> FLIPHAT:
+        """Open the policy. The server syncs groups of calls itself, before it answers any of them."""
+        durability: Any = "full" if self.in_database else "batch"
+        if self.policy is None:
+            return FLIPHAT.open(self.store, durability=durability)
+        return FLIPHAT(**self.policy, store=self.store, durability=durability)
+
+
+def run_server(chosen: Choices) -> int:
+    """Serve until a signal asks to stop; requests under way are answered first."""
+    import uvicorn
+
+    if chosen.workers == 1:
+        _serve(chosen)
+        return 0
+    from uvicorn.supervisors import Multiprocess
+
+    with tempfile.TemporaryDirectory() as counts:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts  # workers add up what they count there
+        config = uvicorn.Config(
+            "fliphat.serve.run:Choices",
+            host=chosen.host,
+            port=chosen.port,
+            workers=chosen.workers,
+            log_config=None,
+        )
+        socket = config.bind_socket()
+        Multiprocess(config, target=functools.partial(_serve, chosen), sockets=[socket]).run()
+    return 0
+
+
+def _serve(chosen: Choices, sockets: Any = None) -> None:
+    """Run one worker."""
+    import uvicorn
+
+    warnings.simplefilter("ignore", HealthWarning)  # /healthz and /metrics tell
+    _log_to_stderr()
+    app = make_app(
+        chosen.open_policy, tokens=chosen.tokens, limits=chosen.limits, log_requests=chosen.log_requests
+    )
+    config = uvicorn.Config(
+        app,
+        host=chosen.host,
+        port=chosen.port,
+        http=impatient_protocol(chosen.limits.read),
+        lifespan="on",
+        log_config=None,
+        access_log=False,  # it writes addresses of clients
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=int(chosen.limits.wait) + 1,
+    )
+    uvicorn.Server(config).run(sockets=sockets)
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logs.LOGGER.handlers = [handler]
+    logs.LOGGER.setLevel(logging.INFO)
+    logs.LOGGER.propagate = False
+
+
+def impatient_protocol(seconds: float) -> Any:
+    """Return uvicorn's protocol with a limit on how long a request's head may take.
+
+    Without it a client that sends a byte now and then keeps a connection for ever.
+    """
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    class Impatient(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
+        _timer: Any = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._timer = self.loop.call_later(seconds, transport.close)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            if self._timer is None:
+                self._timer = self.loop.call_later(seconds, self.transport.close)
+
+        def on_headers_complete(self) -> None:
+            self._stop_timer()
+            super().on_headers_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_timer()
+            super().connection_lost(exc)
+
+        def _stop_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Impatient
+
+
+def read_token(name: str, file: Path | None) -> str | None:
+    """Return a token from a file, or from the environment variable ``FLIPHAT_<NAME>_TOKEN``."""
+    if file is not None:
+        return file.read_text(encoding="utf-8").strip()
+    return os.environ.get(f"FLIPHAT_{name.upper()}_TOKEN")

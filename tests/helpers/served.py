@@ -1,0 +1,95 @@
+"""A policy served on a free port of this machine, for as long as a test needs it."""
+
+import contextlib
+import http.client
+import json
+import logging
+import socket
+import threading
+import time
+
+import uvicorn
+
+from fliphat.serve import Client, Limits, Tokens, make_app
+from fliphat.serve.logs import LOGGER
+from fliphat.serve.run import impatient_protocol
+
+WRITE, OPERATOR = "a token for writing", "a token for operators"
+TOKENS = Tokens(write=WRITE, operator=OPERATOR)
+
+
+class Served:
+    def __init__(self, app, port):
+        self.app, self.port = app, port
+        self.service = app.state.service
+        self.owner = self.service.owner
+
+    def client(self, **options):
+        return Client(f"http://127.0.0.1:{self.port}", WRITE, **options)
+
+    def ask(self, method, path, body=None, *, token=WRITE, kind="application/json", headers=()):
+        """Return the status and what was answered."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            given = {"Content-Type": kind, **dict(headers)}
+            if token is not None:
+                given["Authorization"] = f"Bearer {token}"
+            if body is not None and not isinstance(body, bytes):
+                body = json.dumps(body).encode()
+            connection.request(method, path, body, given)
+            answer = connection.getresponse()
+            content = answer.read()
+            if answer.headers["Content-Type"] == "application/json":
+                content = json.loads(content)
+            return answer.status, content
+        finally:
+            connection.close()
+
+    def raw(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+
+@contextlib.contextmanager
+def served(open_policy, *, limits=None, tokens=TOKENS, log_requests=False):
+    limits = limits or Limits()
+    app = make_app(open_policy, tokens=tokens, limits=limits, log_requests=log_requests)
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    config = uvicorn.Config(
+        app,
+        http=impatient_protocol(limits.read),
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=5,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            time.sleep(0.01)
+        yield Served(app, listening.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listening.close()
+    assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def lines_of_the_log():
+    """Collect what the server writes to its log."""
+    lines = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    before = LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield lines
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(before)
