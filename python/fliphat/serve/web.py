@@ -11,18 +11,7 @@ from typing import Any, Final, TypeAlias
 from fliphat.serve.bodies import COMPACT, Refusal
 from fliphat.serve.settings import Limits
 
-__all__ = [
-    "JSON",
-    "Asked",
-    "Disconnected",
-    "Message",
-    "Receive",
-    "Scope",
-    "Send",
-    "read_body",
-    "refuse",
-    "send_answer",
-]
+__all__ = ["JSON", "Asked", "Disconnected", "read_body", "refuse", "send_answer"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
