@@ -173,34 +173,50 @@ def main() -> None:
         ]
         try:
             for name, (bodies, rounds) in requests_of(chosen.dim).items():
-                measure(name, bodies, rounds, ports, chosen)
+                measure(name, bodies, rounds, ports, [server.pid for server in servers], chosen)
         finally:
             for server in servers:
                 server.terminate()
                 server.wait(30)
 
 
-def measure(name: str, bodies: list[bytes], rounds: int, ports: tuple[int, int], chosen) -> None:
-    """Print the median ratio of runs that take turns, so that both see the same machine."""
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time of a process so far; NaN where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(name: str, bodies: list[bytes], rounds: int, ports, pids, chosen) -> None:
+    """Print the median ratio of runs that take turns, so that both see the same machine.
+
+    The ratio of processor time a request is printed too: a busy machine moves it less.
+    """
     rates: list[list[float]] = [[], []]
-    groups, count, times = 0.0, max(chosen.clients, chosen.requests // (4 if rounds > 1 else 1)), []
-    jobs = 0.0
+    cpu, answered, times = [0.0, 0.0], [0, 0], []
+    shared = np.zeros(2)
+    count = max(chosen.clients, chosen.requests // (4 if rounds > 1 else 1))
     for _ in range(chosen.repeats):
         for which in (0, 1):
-            before = syncs(ports[1])
+            before, spent = np.array(syncs(ports[1])), cpu_seconds(pids[which])
             rate, work = asyncio.run(load(ports[which], bodies, count, chosen.clients))
             if work.failed:
                 raise SystemExit(f"{work.failed} requests failed")
             rates[which].append(rate)
+            cpu[which] += cpu_seconds(pids[which]) - spent
+            answered[which] += len(work.times)
             if which:
-                after = syncs(ports[1])
-                groups, jobs = groups + after[0] - before[0], jobs + after[1] - before[1]
+                shared += np.array(syncs(ports[1])) - before
                 times += work.times
     nothing, ours = (float(np.median(one)) for one in rates)
+    costs = [1e6 * spent / served for spent, served in zip(cpu, answered, strict=True)]
     print(
         f"{name}: {ours:,.0f} requests/s ({ours * rounds:,.0f} rounds/s), nothing {nothing:,.0f}: "
-        f"{ours / nothing:.0%}; {jobs * rounds / groups:.1f} rounds a sync; "
-        f"p50 {np.percentile(times, 50) * 1e3:.1f} ms, p99 {np.percentile(times, 99) * 1e3:.1f} ms"
+        f"{ours / nothing:.0%}; {shared[1] * rounds / shared[0]:.1f} rounds a sync; "
+        f"p50 {np.percentile(times, 50) * 1e3:.1f} ms, p99 {np.percentile(times, 99) * 1e3:.1f} ms; "
+        f"CPU a request {costs[1]:.0f} us, nothing {costs[0]:.0f} us: {costs[0] / costs[1]:.0%}"
     )
 
 

@@ -71,6 +71,17 @@ def test_private_numbers_are_only_told_when_asked_for(policy, tmp_path):
     assert told["rewards"] == 2 and told["invalid_rounds"] == 1 and told["rounds_not_learned_from"] == 1
 
 
+def test_rounds_taken_back_and_users_erased_are_no_damage(policy, tmp_path):
+    decision = policy.select(np.ones((3, 6), np.float32), user="a")
+    policy.update(decision, 0.5)
+    policy.cancel(decision)
+    policy.cancel(policy.select(np.ones((3, 6), np.float32), user="b"))
+    play(policy, 3)
+    assert policy.forget(user="a") == 1
+    assert verify_path(tmp_path / "store").ok
+    assert inspect_path(tmp_path / "store")["rounds"] == policy.rounds == 5
+
+
 def test_nothing_of_a_person_is_in_what_is_told(policy, tmp_path, capsys):
     play(policy, 12)
     for arguments in (["inspect"], ["inspect", "--json"], ["verify"], ["migrate", "--dry-run"]):

@@ -104,9 +104,10 @@ class FLIPHAT(LivePolicy):
         released by a policy for other people. Nothing checks that, and the guarantee rests on it.
     store : path, optional
         A directory that keeps the policy through crashes; see ``docs/durability.md``. It holds private rows.
-    durability : {"full", "batch"}
+    durability : {"full", "batch", "group"}
         With a store: "full" syncs every call to disk; "batch" groups syncs, and a failing machine (not a
-        failing process) may lose the last tenth of a second. `flush` syncs at once.
+        failing process) may lose the last tenth of a second. `flush` syncs at once. "group" is for servers
+        that acknowledge nothing before they called `flush`: calls since then are lost with the process too.
     memory_limit : int or str, optional
         Bytes (or "3GB", "512MiB") that the open episode's rows may take in memory; 4 GB by default, None for
         no limit. Larger episodes keep their rows in a temporary file without a name, in the directory that
@@ -172,7 +173,7 @@ class FLIPHAT(LivePolicy):
         seed: int | None = None,
         start: npt.ArrayLike | SparseEstimate | None = None,
         store: str | os.PathLike[str] | None = None,
-        durability: Literal["full", "batch"] = "full",
+        durability: Literal["full", "batch", "group"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
         retention: AgeLimit | None = None,
         reward_timeout: AgeLimit | None = None,
@@ -228,7 +229,7 @@ class FLIPHAT(LivePolicy):
         iterations: PerEpisode | None = None,
         step_size: PerEpisode | None = None,
         exploration: PerEpisode | None = None,
-        durability: Literal["full", "batch"] = "full",
+        durability: Literal["full", "batch", "group"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
         retention: AgeLimit | None = None,
         reward_timeout: AgeLimit | None = None,

@@ -19,10 +19,10 @@ from fliphat.serve.settings import Limits, Tokens
 from fliphat.serve.web import (
     Asked,
     Disconnected,
+    Patience,
     Receive,
     Scope,
     Send,
-    read_body,
     refuse,
     send_answer,
 )
@@ -45,7 +45,7 @@ def make_app(
     ----------
     open_policy : function
         Returns the policy. Called in the thread that will play it, when the server starts, and again after
-        its store failed. With a directory give ``durability="batch"``: the server syncs each group of
+        its store failed. With a directory give ``durability="group"``: the server syncs each group of
         requests before it answers any of them.
     tokens : Tokens
     limits : Limits, optional
@@ -73,10 +73,12 @@ def make_app(
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         await service.owner.start()
+        service.patience.start()
         logs.event("started")
         try:
             yield
         finally:
+            service.patience.stop()
             await service.owner.stop()
             logs.event("stopped")
 
@@ -132,6 +134,7 @@ class _Service:
     ) -> None:
         self.tokens, self.limits, self.log_requests = tokens, limits, log_requests
         self.owner = Owner(open_policy, limits)
+        self.patience = Patience(limits)
         self.numbers = Metrics(self.owner)
         self._shown: tuple[Any, bytes] = (None, b"")
 
@@ -140,8 +143,8 @@ class _Service:
     async def select(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Play one round, or a batch."""
         self._require("write", asked)
-        body = await read_body(receive, asked, self.limits)
-        rounds = bodies.read_rounds(body, asked.compact, self.owner.dim)
+        body = await self.patience.read_body(receive, asked)
+        rounds = bodies.read_rounds(body, asked.compact, self.owner.dim, self.owner.dtype)
         decided = await self.owner.submit(functools.partial(_play, rounds))
         self.numbers.add("invalid_rounds", _invalid(decided))
         if asked.compact:
@@ -153,7 +156,7 @@ class _Service:
     async def update(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Hand in one reward, or several."""
         self._require("write", asked)
-        body = await read_body(receive, asked, self.limits)
+        body = await self.patience.read_body(receive, asked)
         rewards = bodies.read_rewards(body, asked.compact)
         taken = await self.owner.submit(functools.partial(_reward, rewards))
         self.numbers.add("rewards", int(taken))

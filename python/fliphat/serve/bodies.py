@@ -34,6 +34,14 @@ import numpy.typing as npt
 from fliphat.policies.engine import inputs
 from fliphat.policies.types import Decision, Decisions
 
+try:  # a server reads JSON all day; a client alone does without
+    from orjson import loads as _loads
+except ImportError:
+
+    def _loads(text: bytes, /) -> Any:
+        return json.loads(text, parse_constant=_refuse_constant)
+
+
 __all__ = [
     "ANSWER",
     "COMPACT",
@@ -107,8 +115,11 @@ class Rewards:
     single: bool
 
 
-def read_rounds(body: bytes, compact: bool, dim: int) -> Rounds:
-    """Return the rounds of a body of ``/select``, with a structure that the policy will take."""
+def read_rounds(body: bytes, compact: bool, dim: int, dtype: str = "float32") -> Rounds:
+    """Return the rounds of a body of ``/select``, with a structure that the policy will take.
+
+    Numbers in JSON are read as the `dtype` that the policy keeps.
+    """
     if compact:
         return _compact_rounds(body, dim)
     record = _record(body, _SELECT_NAMES)
@@ -119,10 +130,15 @@ def read_rounds(body: bytes, compact: bool, dim: int) -> Rounds:
     users, keys = _names(record, 1 if single else len(contexts), single)
     with _saying_what_is_wrong():
         if single:
-            return Rounds(inputs.one_round(contexts, dim)[0], None, True, users, keys, 1)
+            return Rounds(_kept(inputs.one_round(contexts, dim)[0], dtype), None, True, users, keys, 1)
         rows, count, arms = inputs.many_rounds(contexts, dim, None)
-    assert isinstance(rows, np.ndarray)
-    return Rounds(rows.reshape(count, arms, dim), None, False, users, keys, count)
+    return Rounds(_kept(rows, dtype).reshape(count, arms, dim), None, False, users, keys, count)
+
+
+def _kept(rows: Any, dtype: str) -> npt.NDArray[Any]:
+    """Return numbers of JSON as they will be kept; one beyond the range is infinite, and contents."""
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(rows, dtype)
 
 
 def read_rewards(body: bytes, compact: bool) -> Rewards:
@@ -147,7 +163,7 @@ _UPDATE_NAMES: Final = frozenset(("id", "reward", "ids", "rewards"))
 
 def _record(body: bytes, names: frozenset[str]) -> dict[str, Any]:
     try:
-        record = json.loads(body)
+        record = _loads(body)
     except (ValueError, RecursionError):
         record = _MALFORMED
     if record is _MALFORMED:  # outside the handler: the parser's own error quotes the body
@@ -158,6 +174,10 @@ def _record(body: bytes, names: frozenset[str]) -> dict[str, Any]:
 
 
 _MALFORMED: Final = object()
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError("NaN and infinity are no JSON: null stands for a number that is missing")
 
 
 def _names(record: dict[str, Any], count: int, single: bool) -> tuple[list[Any] | None, list[Any] | None]:

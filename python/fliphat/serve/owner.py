@@ -75,7 +75,7 @@ class Owner:
         self._thread: threading.Thread | None = None
         self._stopping = False
         self.public: Public | None = None
-        self.dim = 0
+        self.dim, self.dtype = 0, "float32"
         self.groups = 0
         self.synced_jobs = 0
 
@@ -184,7 +184,7 @@ class Owner:
 
     def _become_ready(self) -> None:
         policy = self._open()
-        self._policy, self.dim = policy, policy._settings.dim
+        self._policy, self.dim, self.dtype = policy, policy._settings.dim, policy._settings.dtype
         self._publish(policy)
 
     def _play(self, group: list[_Job]) -> list[tuple[_Job, Any, Refusal | None]]:

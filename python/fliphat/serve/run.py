@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import logging
 import os
+import signal
 import sys
 import tempfile
 import warnings
@@ -59,7 +61,7 @@ class Choices:
 
     def open_policy(self) -> FLIPHAT:
         """Open the policy. The server syncs groups of calls itself, before it answers any of them."""
-        durability: Any = "full" if self.in_database else "batch"
+        durability: Any = "full" if self.in_database else "group"
         if self.policy is None:
             return FLIPHAT.open(self.store, durability=durability)
         return FLIPHAT(**self.policy, store=self.store, durability=durability)
@@ -106,10 +108,18 @@ def _serve(chosen: Choices, sockets: Any = None) -> None:
         log_config=None,
         access_log=False,  # it writes addresses of clients
         server_header=False,
+        proxy_headers=False,  # nobody looks at who the client is
         ws="none",
         timeout_graceful_shutdown=int(chosen.limits.wait) + 1,
     )
-    uvicorn.Server(config).run(sockets=sockets)
+    gc.freeze()  # what is loaded stays; requests leave little behind that only a collection finds
+    gc.set_threshold(20_000, 50, 100)
+    # uvicorn stops gracefully, then sends itself the signal again: to have been asked to stop is no failure.
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        uvicorn.Server(config).run(sockets=sockets)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _log_to_stderr() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -11,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from fliphat.serve.bodies import COMPACT, Refusal
 from fliphat.serve.settings import Limits
 
-__all__ = ["JSON", "Asked", "Disconnected", "read_body", "refuse", "send_answer"]
+__all__ = ["JSON", "Asked", "Disconnected", "Patience", "refuse", "send_answer"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -48,25 +49,65 @@ class Asked:
         return cls(authorization, compact, length)
 
 
-async def read_body(receive: Receive, asked: Asked, limits: Limits) -> bytes:
-    """Return a request's body; one that is too long is refused before it was read whole."""
-    if asked.length is not None and not 0 <= asked.length <= limits.body:
-        raise _too_large(limits)
-    try:
-        async with asyncio.timeout(limits.read):
+class Patience:
+    """Reads bodies, none for longer than the limits say: clients that are slow are let go.
+
+    One timer looks after all of them; one for each request would cost more than the request's own work.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._until: dict[asyncio.Task[Any], float] = {}
+        self._slow: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to look after readers, in the running loop."""
+        self._timer = asyncio.get_running_loop().call_later(self._limits.read / 4, self._look)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for task, until in self._until.items():
+            if until < now:
+                self._slow.add(task)
+                task.cancel()
+        self.start()
+
+    async def read_body(self, receive: Receive, asked: Asked) -> bytes:
+        """Return a request's body; one that is too long is refused before it was read whole."""
+        limits = self._limits
+        if asked.length is not None and not 0 <= asked.length <= limits.body:
+            raise _too_large(limits)
+        task = asyncio.current_task()
+        assert task is not None
+        self._until[task] = time.monotonic() + limits.read
+        try:
+            return await _read(receive, limits)
+        except asyncio.CancelledError:
+            if task not in self._slow:
+                raise
+            task.uncancel()
+            raise Refusal(408, "slow", f"the body must arrive within {limits.read:g} seconds") from None
+        finally:
+            del self._until[task]
+            self._slow.discard(task)
+
+
+async def _read(receive: Receive, limits: Limits) -> bytes:
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        parts, size = [body], len(body)
+        while message.get("more_body") and size <= limits.body:
             message = await receive()
-            body: bytes = message.get("body", b"")
-            if message.get("more_body"):
-                parts, size = [body], len(body)
-                while message.get("more_body"):
-                    message = await receive()
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > limits.body:
-                        raise _too_large(limits)
-                body = b"".join(parts)
-    except TimeoutError:
-        raise Refusal(408, "slow", f"the body must arrive within {limits.read:g} seconds") from None
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+        body = b"".join(parts)
     if message["type"] == "http.disconnect":
         raise Disconnected
     if len(body) > limits.body:

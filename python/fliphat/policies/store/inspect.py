@@ -247,8 +247,9 @@ def _wrong_counts(found: _Found) -> tuple[str, ...]:
             f"episode {index} is {step} and has {filled} rounds on disk instead of {length}: put its files "
             f"back as they were, or its {length} rounds are lost to learning (never used twice)"
         )
-    rows = _reward_rows(found.frames)
-    if len(rows) and (int(rows.max()) >= filled or len(np.unique(rows)) != len(rows)):
+    rows, codes = _rewards(found.frames)
+    first = rows[np.isfinite(codes)]  # a round that is cancelled after its reward has a second code
+    if len(rows) and (int(rows.max()) >= filled or len(np.unique(first)) != len(first)):
         wrong.append(f"episode {index} has rewards of rounds that were not played, or two for one round")
     return tuple(wrong)
 
@@ -257,7 +258,7 @@ def _private_numbers(found: _Found) -> dict[str, Any]:
     rounds = [frame.rounds for frame in found.frames if frame.rounds is not None]
     codes = np.concatenate([np.zeros(0), *(codes_of(part) for part in rounds)])
     return {
-        "rewards": len(_reward_rows(found.frames)),
+        "rewards": len(np.unique(_rewards(found.frames)[0])),
         "late": int(found.meta["late"]) + sum(frame.late for frame in found.frames),
         "invalid_rounds": sum(int((part["arm"] < 0).sum()) for part in rounds),
         "rounds_not_learned_from": int(np.isinf(codes).sum()),
@@ -266,9 +267,11 @@ def _private_numbers(found: _Found) -> dict[str, Any]:
     }
 
 
-def _reward_rows(frames: list[Frame]) -> npt.NDArray[np.int64]:
-    parts = [frame.rewards["row"].astype(np.int64) for frame in frames if frame.rewards is not None]
-    return np.concatenate([np.zeros(0, np.int64), *parts])
+def _rewards(frames: list[Frame]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return rows and codes of all rewards, in the order in which they came."""
+    parts = [frame.rewards for frame in frames if frame.rewards is not None]
+    rows = np.concatenate([np.zeros(0, np.int64), *(part["row"].astype(np.int64) for part in parts)])
+    return rows, np.concatenate([np.zeros(0), *(part["code"] for part in parts)])
 
 
 def _rounds(frames: list[Frame]) -> int:

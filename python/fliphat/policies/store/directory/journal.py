@@ -56,6 +56,8 @@ _GROUP: Final = 0.1
 _BLOCK: Final = 512
 _NEW: Final = "new-"
 _CHUNK: Final = 1 << 17
+#: Bytes that are held at most before they are written.
+_MOST_HELD: Final = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,9 @@ class Journal:
         self.dtype = np.dtype(dtype)
         self.dim = dim
         self._full = durability == "full"
+        # With "group": bytes for each file that are written when somebody asks for them, all at once.
+        self._held: list[list[bytes]] | None = [[] for _ in self.paths] if durability == "group" else None
+        self._held_bytes = 0
         self._synced_at = time.monotonic()
         self._waits = False
         self._files: list[int] = []
@@ -147,6 +152,7 @@ class Journal:
         journal = cls.__new__(cls)
         journal.layout, journal.dtype, journal.dim = layout, np.dtype(dtype), dim
         journal.paths, journal._files = _paths(directory, stem, layout), []
+        journal._held, journal._held_bytes = None, 0
         with open(journal.paths[0], "rb") as events:
             journal._version = _MAGICS[events.read(len(_MAGIC))]
         return journal
@@ -207,7 +213,7 @@ class Journal:
             checksum, size = zlib.crc32(data, checksum), size + len(data)
             self._row_sums[i] = zlib.crc32(data, self._row_sums[i])
             if data:
-                files.write_all(descriptor, data)
+                self._write(i + 1, descriptor, data)
             faults.reached("rows written")
         self._append(_ROUNDS, count, 0, checksum, size, records)
 
@@ -236,11 +242,34 @@ class Journal:
         self.sync()
 
     def _append(self, kind: int, count: int, late: int, rows_crc: int, size: int, payload: bytes) -> None:
-        files.write_all(self._events, self._frame(kind, count, late, rows_crc, size, payload))
+        self._write(0, self._events, self._frame(kind, count, late, rows_crc, size, payload))
         faults.reached("frame written")
-        if not self._waits and (self._full or time.monotonic() - self._synced_at > _GROUP):
+        if self._held is not None:
+            if self._held_bytes > _MOST_HELD:
+                self.write_held()
+        elif not self._waits and (self._full or time.monotonic() - self._synced_at > _GROUP):
             self.sync()
         faults.reached("frame synced")
+
+    def _write(self, file: int, descriptor: int, data: Any) -> None:
+        if self._held is None:
+            files.write_all(descriptor, data)
+        else:
+            self._held[file].append(bytes(data))
+            self._held_bytes += len(data)
+
+    def write_held(self) -> None:
+        """Hand what is held to the operating system: rows before the frames that name them."""
+        if self._held_bytes and self._held is not None:
+            held, self._held, self._held_bytes = self._held, [[] for _ in self.paths], 0
+            for descriptor, parts in zip(reversed(self._files), reversed(held), strict=True):
+                if parts:
+                    files.write_all(descriptor, b"".join(parts))
+
+    def drop_held(self) -> None:
+        """Forget what is held: in a forked child it is the parent's to write."""
+        if self._held is not None:
+            self._held, self._held_bytes = [[] for _ in self.paths], 0
 
     def _frame(self, kind: int, count: int, late: int, rows_crc: int, size: int, payload: bytes) -> bytes:
         if self._full:
@@ -251,6 +280,7 @@ class Journal:
 
     def sync(self) -> None:
         """Return when everything appended so far is on disk."""
+        self.write_held()
         for descriptor in reversed(self._files):  # rows before the frames that name them
             files.sync(descriptor)
         self._synced_at = time.monotonic()
@@ -261,6 +291,7 @@ class Journal:
         Writing to the array changes this view of the file, and not the file.
         A mapping past the end of a file would stop the process when it is read.
         """
+        self.write_held()
         path = self.paths[file]
         wanted = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         try:
@@ -275,6 +306,7 @@ class Journal:
 
     def check_rows(self) -> None:
         """Refuse row files that are not what was written to them, byte for byte."""
+        self.write_held()
         for path, expected in zip(self.paths[1:], self._row_sums, strict=True):
             found = 0
             with open(path, "rb", buffering=0) as file:
@@ -339,6 +371,7 @@ class Journal:
         the disk was never written, and nothing after it (rows may be missing for several calls where syncs
         are grouped). Anything else is damage.
         """
+        self.write_held()
         scan = _Scan()
         with open(self.paths[0], "rb") as events:
             rows = [open(path, "rb") for path in self.paths[1:]] if check_rows else []  # noqa: SIM115

@@ -36,7 +36,7 @@ from fliphat.policies.types import StoreError
 
 __all__ = ["DURABILITIES", "DirectoryStore", "recorded_accounting", "recorded_settings"]
 
-DURABILITIES: Final = ("full", "batch")
+DURABILITIES: Final = ("full", "batch", "group")
 
 _LIVE: weakref.WeakSet[DirectoryStore] = weakref.WeakSet()
 
@@ -318,6 +318,8 @@ class DirectoryStore:
         """Give the directory up; another policy may open it."""
         journal, self._journal = getattr(self, "_journal", None), None
         if journal is not None:
+            with contextlib.suppress(OSError):
+                journal.write_held()
             journal.close()
         if self._lock is not None and not self._lock.closed:
             files.unlock(self._lock.fileno())
@@ -327,6 +329,8 @@ class DirectoryStore:
         """Close the files in a forked child, whose parent goes on with them: the lock is the parent's."""
         if self._lock is not None:
             self._lock.close()
+        if self._journal is not None:
+            self._journal.drop_held()
         self.close()
 
     def __del__(self) -> None:
