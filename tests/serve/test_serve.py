@@ -106,6 +106,16 @@ def test_the_same_key_again_is_the_same_round_whatever_the_contexts(server):
     assert server.ask("POST", "/select", body | {"user": "b"})[1]["id"] != first[1]["id"]
 
 
+def test_a_reward_finds_its_round_by_key_and_user(server):
+    with server.client() as client:
+        client.select(contexts(0), user="a", key="k")
+        client.select(contexts(0), user="b", key="k")
+        assert client.update(reward=1.0, key="k", user="b")
+        assert server.owner._policy.pending == [1]
+        with pytest.raises(ServerError, match="422"):
+            client.update(reward=1.0, key="k", user="c")
+
+
 def test_a_second_reward_is_a_conflict_and_a_late_one_is_told(server):
     with server.client() as client:
         first = client.select(contexts(0))
@@ -274,7 +284,7 @@ def test_the_description_has_every_address_and_loads_nothing(server):
         assert path in page
     # What the page shows as a body is one that can be read, with as many columns as the policy has.
     shown = re.findall(r"<pre>(.*?)</pre>", page)
-    assert len(shown) == 4
+    assert len(shown) == 5
     assert json.dumps(openapi.document(Limits())) == json.dumps(told)
 
 

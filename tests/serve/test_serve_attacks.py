@@ -108,6 +108,10 @@ BAD_COMPACT = {
 BAD_UPDATES = {
     "nothing": ({}, 422),
     "reward without id": ({"reward": 1.0}, 422),
+    "a key never played": ({"key": NAME, "reward": float(SECRET)}, 422),
+    "key and id": ({"key": NAME, "id": "1", "reward": 1.0}, 422),
+    "key is a list": ({"key": [NAME], "reward": 1.0}, 422),
+    "user without key": ({"id": "1", "user": NAME, "reward": 1.0}, 422),
     "both forms": ({"id": "1", "reward": 1.0, "ids": ["1"], "rewards": [1.0]}, 422),
     "an id never given": ({"id": str(2**50 + 1), "reward": float(SECRET)}, 422),
     "sql": ({"id": "1; DROP TABLE meta", "reward": 1.0}, 422),
@@ -151,6 +155,8 @@ def check(server, path, body, expected, kind):
     before = server.owner.public.rounds
     with lines_of_the_log() as lines:
         status, told = server.ask("POST", path, body, kind=kind)
+        while not lines:  # it is written after the answer
+            time.sleep(0.001)
     assert status == expected
     assert safe(told, lines) and len(lines) == 1
     if status != 200:

@@ -160,7 +160,7 @@ class _Service:
         rewards = bodies.read_rewards(body, asked.compact)
         taken = await self.owner.submit(functools.partial(_reward, rewards))
         self.numbers.add("rewards", int(taken))
-        self.numbers.add("rewards_not_taken", len(rewards.ids) - int(taken))
+        self.numbers.add("rewards_not_taken", rewards.count - int(taken))
         await send_answer(send, b'{"taken":%s}' % json.dumps(taken).encode())
         return 200
 
@@ -262,6 +262,8 @@ def _play(rounds: Rounds, policy: LivePolicy) -> Decision | list[Decisions | Dec
 
 def _reward(rewards: Rewards, policy: LivePolicy) -> bool | int:
     try:
+        if rewards.key is not None:
+            return policy.update(reward=rewards.rewards[0], key=rewards.key, user=rewards.user)
         if rewards.single:
             return policy.update(rewards.ids[0], rewards.rewards[0])
         return policy.update_batch(rewards.ids, rewards.rewards)

@@ -108,11 +108,18 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """Rewards of one or several decisions; `key` makes a single one safe to repeat."""
+    """Rewards of one or several decisions; a single one may be named by its round's key and user."""
 
     ids: list[int]
     rewards: Any
     single: bool
+    key: Any = None
+    user: Any = None
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.rewards)
 
 
 def read_rounds(body: bytes, compact: bool, dim: int, dtype: str = "float32") -> Rounds:
@@ -146,9 +153,21 @@ def read_rewards(body: bytes, compact: bool) -> Rewards:
     if compact:
         return _compact_rewards(body)
     record = _record(body, _UPDATE_NAMES)
+    if "key" in record:
+        if not record.keys() <= _BY_KEY or "reward" not in record:
+            raise _unprocessable("give key, reward and, if the round had one, user")
+        users, keys = _names({name: record.get(name) for name in ("user", "key")}, 1, single=True)
+        if keys is None:
+            raise _unprocessable("key must be text or an integer")
+        return Rewards([], [record["reward"]], True, keys[0], users[0] if users else None)
     single = "id" in record
-    if single == ("ids" in record) or ("reward" in record) != single or ("rewards" in record) == single:
-        raise _unprocessable("give id and reward, or ids and rewards")
+    if (
+        "user" in record
+        or single == ("ids" in record)
+        or ("reward" in record) != single
+        or ("rewards" in record) == single
+    ):
+        raise _unprocessable("give id and reward, key and reward, or ids and rewards")
     if single:
         return Rewards([_identity(record["id"])], [record["reward"]], True)
     ids, rewards = record["ids"], record["rewards"]
@@ -158,7 +177,8 @@ def read_rewards(body: bytes, compact: bool) -> Rewards:
 
 
 _SELECT_NAMES: Final = frozenset(("contexts", "user", "key", "users", "keys"))
-_UPDATE_NAMES: Final = frozenset(("id", "reward", "ids", "rewards"))
+_UPDATE_NAMES: Final = frozenset(("id", "reward", "ids", "rewards", "key", "user"))
+_BY_KEY: Final = frozenset(("key", "user", "reward"))
 
 
 def _record(body: bytes, names: frozenset[str]) -> dict[str, Any]:

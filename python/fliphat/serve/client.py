@@ -79,10 +79,19 @@ class Client:
         body = bodies.compact_rounds(contexts, arms=arms, users=users, keys=keys)
         return self._decided(body, again=keys is not None)
 
-    def update(self, decision: Decision | int, reward: float) -> bool:
-        """Hand in the reward of a round; False if it came too late. A repeated one counts once."""
-        identity = decision.id if isinstance(decision, Decision) else int(decision)
-        body = json.dumps({"id": str(identity), "reward": float(reward)}).encode()
+    def update(
+        self, decision: Decision | int | None = None, reward: Any = None, *, key: Any = None, user: Any = None
+    ) -> bool:
+        """Hand in the reward of a round, or of the one with this `key` (and `user`); False if it came late.
+
+        A repeated one counts once.
+        """
+        if (decision is None) == (key is None):
+            raise ValueError("update must be given a decision, or the key (and user) that it was made with")
+        named: dict[str, Any] = {"key": key} | ({} if user is None else {"user": user})
+        if decision is not None:
+            named = {"id": str(decision.id if isinstance(decision, Decision) else int(decision))}
+        body = json.dumps(named | {"reward": float(reward)}).encode()
         return bool(json.loads(self._send("POST", "/update", body, "application/json"))["taken"])
 
     def update_batch(self, decisions: Any, rewards: Any) -> int:

@@ -46,6 +46,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
         probabilities=_list({"type": ["number", "null"]}),
     ),
     "Reward": _object(["id", "reward"], id=_ID, reward={"type": "number"}),
+    "RewardByKey": _object(["key", "reward"], key=_NAME, user=_NAME, reward={"type": "number"}),
     "Rewards": _object(["ids", "rewards"], ids=_list(_ID), rewards=_list({"type": "number"})),
     "Taken": _object(["taken"], taken={"type": ["boolean", "integer"]}),
     "Estimate": _object(
@@ -78,12 +79,12 @@ def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _writes(summary: str, one: str, many: str, answers: list[str], compact: str) -> dict[str, Any]:
+def _writes(summary: str, asked: list[str], answers: list[str], compact: str) -> dict[str, Any]:
     refused = {
         status: {"description": text, "content": {"application/json": {"schema": _ref("Error")}}}
         for status, text in _REFUSALS.items()
     }
-    body = {"schema": {"oneOf": [_ref(one), _ref(many)]}}
+    body = {"schema": {"oneOf": [_ref(name) for name in asked]}}
     raw = {"schema": {"type": "string", "format": "binary", "description": compact}}
     answer = {"schema": {"oneOf": [_ref(name) for name in answers]} if len(answers) > 1 else _ref(answers[0])}
     return {
@@ -126,15 +127,13 @@ def document(limits: Limits) -> dict[str, Any]:
             "/select": _writes(
                 "Play one round or a batch. The same user and key again get the same decision, whatever the "
                 "contexts.",
-                "Round",
-                "Rounds",
+                ["Round", "Rounds"],
                 ["Decision", "Decisions"],
                 "compact contexts; the answer is compact too",
             ),
             "/update": _writes(
                 "Hand in the reward of one decision, or of several; late ones are not taken.",
-                "Reward",
-                "Rewards",
+                ["Reward", "RewardByKey", "Rewards"],
                 ["Taken"],
                 "compact ids and rewards; the answer is JSON",
             ),

@@ -29,6 +29,10 @@ __all__ = ["Owner", "Public"]
 
 #: Jobs of one group at most, so that the first of them need not wait for ever.
 _LARGEST_GROUP: Final = 1024
+#: Threads that play a policy which several may play: each waits for the database most of the time.
+_THREADS: Final = 8
+#: Seconds between two looks at what such a policy has released, by whichever worker.
+_PUBLISH: Final = 0.1
 #: Seconds between attempts to open a store that failed.
 _REOPEN: Final = 1.0
 
@@ -74,6 +78,9 @@ class Owner:
         self._timer: asyncio.TimerHandle | None = None
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self._concurrent = False  # whether several threads may play the policy at once
+        self._changing = threading.Lock()  # the policy, and what is public of it
+        self._published = 0.0
         self.public: Public | None = None
         self.dim, self.dtype = 0, "float32"
         self.groups = 0
@@ -158,6 +165,21 @@ class Owner:
             return
         finally:
             self._opened.set()
+        helpers: list[threading.Thread] = []
+        if self._concurrent:
+            helpers = [threading.Thread(target=self._play_groups, daemon=True) for _ in range(_THREADS - 1)]
+        for helper in helpers:
+            helper.start()
+        self._play_groups()
+        for helper in helpers:
+            helper.join()
+        if self._policy is not None:
+            self._policy.close()
+            self._policy = None
+
+    def _play_groups(self) -> None:
+        """Play what comes until the server stops: all that waits at once, or one by one among several."""
+        largest = 1 if self._concurrent else _LARGEST_GROUP
         stop = False
         while not stop:
             job = self._jobs.get()
@@ -165,9 +187,10 @@ class Owner:
             while True:
                 if job is None:
                     stop = True
-                elif job.taken.acquire(blocking=False):
+                    break
+                if job.taken.acquire(blocking=False):
                     group.append(job)
-                if len(group) >= _LARGEST_GROUP:
+                if len(group) >= largest:
                     break
                 try:
                     job = self._jobs.get_nowait()
@@ -178,13 +201,12 @@ class Owner:
                 assert self._loop is not None
                 with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
                     self._loop.call_soon_threadsafe(self._deliver, answers)
-        if self._policy is not None:
-            self._policy.close()
-            self._policy = None
+        self._jobs.put(None)  # for the other threads
 
     def _become_ready(self) -> None:
         policy = self._open()
         self._policy, self.dim, self.dtype = policy, policy._settings.dim, policy._settings.dtype
+        self._concurrent = bool(getattr(policy._engine, "concurrent", False))
         self._publish(policy)
 
     def _play(self, group: list[_Job]) -> list[tuple[_Job, Any, Refusal | None]]:
@@ -224,12 +246,19 @@ class Owner:
 
     def _give_up(self, policy: LivePolicy, error: BaseException) -> None:
         """Close a policy whose store failed: only the disk knows how much of a call arrived."""
-        logs.event("store failed", kind=type(error).__name__)
-        self._policy, self._reopen_at = None, time.monotonic() + _REOPEN
+        with self._changing:
+            if self._policy is not policy:
+                return  # another thread did
+            logs.event("store failed", kind=type(error).__name__)
+            self._policy, self._reopen_at = None, time.monotonic() + _REOPEN
         with contextlib.suppress(Exception):
             policy.close()
 
     def _reopened(self) -> LivePolicy | None:
+        with self._changing:
+            return self._policy or self._opened_again()
+
+    def _opened_again(self) -> LivePolicy | None:
         if time.monotonic() < self._reopen_at:
             return None
         try:
@@ -242,6 +271,10 @@ class Owner:
         return self._policy
 
     def _publish(self, policy: LivePolicy) -> None:
+        if self._concurrent:  # what is public is asked of the database: not after every round
+            if time.monotonic() < self._published + _PUBLISH:
+                return
+            self._published = time.monotonic()
         before, seen = self.public, policy._look()
         with_users = policy._engine is not None and bool(policy._engine.with_users)
         if before is not None and (before.episode, before.guarantee.user_ids_checked) == (
