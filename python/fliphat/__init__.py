@@ -1,6 +1,7 @@
 """Private decisions on high-dimensional data.
 
-`fliphat.FLIPHAT` is the policy. `fliphat.PrivateSparseRegressor` and `fliphat.PrivateSparseClassifier` fit
+`fliphat.FLIPHAT` is the policy where few of many columns matter, `fliphat.PrivateLinear` the one where all
+may. `fliphat.PrivateSparseRegressor` and `fliphat.PrivateSparseClassifier` fit
 sparse models with proven privacy.
 `fliphat.simulate` plays policies on a public or pilot table.
 `fliphat.plan` says beforehand what a policy will be able to learn, and when.
@@ -15,12 +16,13 @@ from fliphat._native import VERSION as __version__
 
 if TYPE_CHECKING:
     from fliphat.planning import plan
-    from fliphat.policies import FLIPHAT
+    from fliphat.policies import FLIPHAT, PrivateLinear
     from fliphat.regression import PrivateSparseClassifier, PrivateSparseRegressor
     from fliphat.tables import simulate
 
 __all__ = [
     "FLIPHAT",
+    "PrivateLinear",
     "PrivateSparseClassifier",
     "PrivateSparseRegressor",
     "__version__",
@@ -34,6 +36,7 @@ __all__ = [
 # plans SciPy.
 _LAZY = {
     "FLIPHAT": "fliphat.policies",
+    "PrivateLinear": "fliphat.policies",
     "PrivateSparseClassifier": "fliphat.regression",
     "PrivateSparseRegressor": "fliphat.regression",
     "plan": "fliphat.planning",

@@ -13,6 +13,9 @@
 | `sums`, `draw` | pursuit's private integers, and the noise on them |
 | `statistics` | noisy sums of second moments, and when they are released |
 | `iht` | noisy iterative hard thresholding in a policy: a fit an episode |
+| `dense` | all columns, coefficients for each arm: `PrivateLinear`'s, with `dense_settings`, `arms` |
+| `statistics` | sums of rows cut to a ball and what releasing them costs: private integers, then noise |
+| `dense_model` | what the dense fit knows and how it learns: public |
 | `one_fit` | the same in a regression: one fit |
 
 Data flows one way: settings and what is known make a plan, the plan and the rows make an estimate. Only
@@ -24,16 +27,25 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fliphat.fit.base import Fit
+from fliphat.fit.dense import Dense
+from fliphat.fit.dense_settings import DenseSettings
 from fliphat.fit.iht import Iht
 from fliphat.fit.pursuit import Pursuit
-from fliphat.fit.settings import Settings
+from fliphat.fit.settings import EngineSettings, PerEpisode, Settings
 
-__all__ = ["make_fit"]
+__all__ = ["make_fit", "read_settings"]
 
-_FITS: Final[dict[str, Any]] = {"iht": Iht, "pursuit": Pursuit}
+_FITS: Final[dict[str, Any]] = {"iht": Iht, "pursuit": Pursuit, "dense": Dense}
 
 
-def make_fit(settings: Settings) -> Fit[Any, Any]:
+def make_fit(settings: EngineSettings) -> Fit[Any, Any]:
     """Return the fit that the settings name."""
     fit: Fit[Any, Any] = _FITS[settings.fit](settings)
     return fit
+
+
+def read_settings(record: dict[str, Any], functions: dict[str, PerEpisode | None]) -> EngineSettings:
+    """Return the settings that a file holds, of whichever fit; `functions` replace what it can't hold."""
+    if record.get("fit") == "dense":
+        return DenseSettings.from_dict(record)
+    return Settings.from_dict(record, functions)

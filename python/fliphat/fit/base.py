@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.known import SparseEstimate
-from fliphat.fit.settings import Settings
+from fliphat.fit.settings import EngineSettings
 from fliphat.privacy.guarantee import Guarantee
 
 __all__ = ["EpisodePlan", "Fit", "Known"]
@@ -62,7 +62,7 @@ class Fit(Protocol[_Plan, _Known]):
     """How an episode's rows become public; one object without state serves a policy for its whole life."""
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> EngineSettings:
         """The settings, with whatever the fit has filled in: what a store writes down."""
 
     def begin(self) -> _Known:
@@ -70,6 +70,11 @@ class Fit(Protocol[_Plan, _Known]):
 
     def recall(self, record: dict[str, Any]) -> _Known:
         """Return what `Known.to_record` wrote."""
+
+    def recall_estimate(
+        self, indices: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
+    ) -> SparseEstimate:
+        """Return an estimate that was released, from its coordinates that are not zero."""
 
     def plan(self, episode: int, known: _Known) -> _Plan:
         """Return the plan of an episode, given what is known when it opens."""

@@ -61,6 +61,12 @@ class Iht:
         """Return what `KnownEstimate.to_record` wrote."""
         return KnownEstimate.from_record(record)
 
+    def recall_estimate(
+        self, indices: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
+    ) -> SparseEstimate:
+        """Return an estimate that was released."""
+        return SparseEstimate(indices, values, self.settings.dim)
+
     def least_rows(self, episode: int) -> int:
         """Return the length of an episode, which does not depend on anything released."""
         if self.settings.episodes == "doubling":

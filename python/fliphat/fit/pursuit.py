@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from fliphat import kernels
 from fliphat.fit import draw, model, pilot, sums
+from fliphat.fit.known import SparseEstimate
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.settings import Settings
 from fliphat.fit.tuning import tuning
@@ -148,6 +149,12 @@ class Pursuit:
     def recall(self, record: dict[str, Any]) -> KnownSparse:
         """Return what `KnownSparse.to_record` wrote."""
         return KnownSparse.from_record(record)
+
+    def recall_estimate(
+        self, indices: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
+    ) -> SparseEstimate:
+        """Return an estimate that was released."""
+        return SparseEstimate(indices, values, self.settings.dim)
 
     def least_rows(self, episode: int) -> int:
         """Return a length that an episode will have at least."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,15 @@ from fliphat.kernels._rows import vector
 from fliphat.privacy.paper import paper_context_bound
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, check_delta
 
-__all__ = ["FITS", "PerEpisode", "Settings", "checked_iterations", "checked_step_size", "complete"]
+__all__ = [
+    "FITS",
+    "EngineSettings",
+    "PerEpisode",
+    "Settings",
+    "checked_iterations",
+    "checked_step_size",
+    "complete",
+]
 
 #: A number, a sequence of one number an episode (the last one repeats), or a function of a fit's rows n.
 PerEpisode: TypeAlias = float | Sequence[float] | Callable[[int], float]
@@ -29,6 +37,52 @@ DEFAULT_FIT: Final = "iht"
 _LARGEST_DIM: Final = 2**31 - 1
 _MOST_ITERATIONS: Final = 10_000
 _FUNCTION: Final = "a function"
+
+
+class EngineSettings(Protocol):
+    """What an engine and its store ask of any policy's settings."""
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of a context."""
+
+    @property
+    def row_width(self) -> int:
+        """Numbers of a row that is kept."""
+
+    @property
+    def dtype(self) -> str:
+        """Type that rows and rewards are kept in."""
+
+    @property
+    def epsilon(self) -> float:
+        """The claim."""
+
+    @property
+    def delta(self) -> float:
+        """The claim."""
+
+    @property
+    def loss(self) -> str:
+        """Which rewards can be used: any finite ones, or 0 and 1 for "logistic"."""
+
+    @property
+    def rounds_per_user(self) -> int:
+        """Rounds of one user that are learned from."""
+
+    @property
+    def seed(self) -> int | None:
+        """For simulation only."""
+
+    @property
+    def fit(self) -> str:
+        """Name of the fit."""
+
+    def exploration_in(self, episode: int) -> float:
+        """Return the share of an episode's rounds that play a uniform arm."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a record for JSON, which a store compares when it is opened again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,17 +253,22 @@ class Settings:
             context_bound=context_bound,
             iterations=_checked_per_episode("iterations", iterations, checked_iterations),
             step_size=_checked_per_episode("step_size", step_size, checked_step_size),
-            dtype=_checked_dtype(dtype),
+            dtype=checked_dtype(dtype),
             seed=seed,
             fit=fit,
             exploration=_checked_exploration(exploration),
             intercept=bool(intercept),
-            reward_range=_checked_range(reward_range),
+            reward_range=checked_range(reward_range),
             column_scales=_checked_column_scales(column_scales, dim),
             pilot=pilot,
             start_indices=None if begin is None else tuple(begin.indices.tolist()),
             start_values=None if begin is None else tuple(begin.values.tolist()),
         )
+
+    @property
+    def row_width(self) -> int:
+        """Numbers of a row that is kept: the chosen arm's context."""
+        return self.dim
 
     @property
     def start(self) -> SparseEstimate:
@@ -327,7 +386,7 @@ def _checked_fit(fit: str | None, only_iht: dict[str, bool]) -> str:
     return fit
 
 
-def _checked_range(given: Any) -> tuple[float, float] | None:
+def checked_range(given: Any) -> tuple[float, float] | None:
     if given is None:
         return None
     try:
@@ -353,7 +412,7 @@ def _checked_column_scales(given: Any, dim: int) -> tuple[float, ...] | None:
     return tuple(scales.tolist())
 
 
-def _checked_dtype(dtype: object) -> str:
+def checked_dtype(dtype: object) -> str:
     try:
         name = np.dtype(dtype).name  # type: ignore[call-overload]
     except TypeError:

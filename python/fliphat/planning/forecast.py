@@ -189,7 +189,9 @@ def plan(
     }
     normal = make_fit(Settings.checked(epsilon=epsilon, **numbers))
     strict = make_fit(Settings.checked(epsilon=normal.settings.epsilon / 2, **numbers))
-    world = _world(normal.settings, coefficient, arms, matter, correlation, intercept, nonzeros)
+    settings = normal.settings
+    assert isinstance(settings, Settings)
+    world = _world(settings, coefficient, arms, matter, correlation, intercept, nonzeros)
     episodes = _episodes(normal, world, rounds)
     return Plan(
         settings={
@@ -208,7 +210,7 @@ def plan(
         with_half_epsilon=_start(_episodes(strict, world, rounds), rounds),
         regret=world.random_regret * _rounds_lost(episodes, rounds),
         random_regret=world.random_regret * rounds,
-        assumptions=_assumptions(normal.settings, world),
+        assumptions=_assumptions(settings, world),
         guarantee=str(normal.guarantee()),
     )
 

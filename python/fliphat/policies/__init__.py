@@ -3,6 +3,7 @@
 from fliphat.policies.baselines import GreedyIHT, LassoBandit, LinUCB, UniformRandom
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.health import Health, HealthWarning
+from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.types import (
     CopyError,
     Decision,
@@ -27,6 +28,7 @@ __all__ = [
     "LassoBandit",
     "LinUCB",
     "Policy",
+    "PrivateLinear",
     "SnapshotError",
     "SparseEstimate",
     "SpillError",

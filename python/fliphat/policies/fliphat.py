@@ -20,14 +20,14 @@ from typing import Literal, Self
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.fit import make_fit
-from fliphat.fit.settings import PerEpisode, Settings
+from fliphat.fit import make_fit, read_settings
+from fliphat.fit.settings import EngineSettings, PerEpisode, Settings
 from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.store.directory import DURABILITIES, open_store, recorded_accounting, recorded_settings
-from fliphat.policies.types import SparseEstimate
+from fliphat.policies.types import SnapshotError, SparseEstimate
 
 __all__ = ["FLIPHAT"]
 
@@ -140,6 +140,8 @@ class FLIPHAT(LivePolicy):
     >>> decision.arm in range(3), policy.guarantee.proven
     (True, True)
     """
+
+    _settings: Settings
 
     def __init__(
         self,
@@ -262,13 +264,21 @@ class FLIPHAT(LivePolicy):
         functions = {"iterations": iterations, "step_size": step_size, "exploration": exploration}
         arguments.choice("durability", durability, DURABILITIES)
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
-        settings = Settings.from_dict(recorded_settings(store), functions)
+        engine = cls._engine_for(read_settings(recorded_settings(store), functions), limit, ages)
         policy = cls.__new__(cls)
-        engine = Engine(make_fit(settings), memory_limit=limit, ages=ages)
         policy._begin(engine, stacklevel=4)
         open_store(store, durability, engine)
         engine.expire()
         return policy
+
+    @classmethod
+    def _engine_for(
+        cls, settings: EngineSettings, memory_limit: int | None, ages: Ages | None = None
+    ) -> Engine:
+        """Refuse another policy's settings."""
+        if not isinstance(settings, Settings):
+            raise SnapshotError(f"the file holds another policy, of fit {settings.fit!r}, not a FLIPHAT")
+        return super()._engine_for(settings, memory_limit, ages)
 
     @classmethod
     def load(

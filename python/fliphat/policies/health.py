@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from fliphat.fit.base import Known
-from fliphat.fit.known import SparseEstimate
+from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.settings import Settings
 from fliphat.policies.types import EpisodeFacts
@@ -63,11 +63,13 @@ class Health:
         return "\n".join(self.findings) or "no sign of trouble"
 
 
-def examine(settings: Settings, history: Sequence[EpisodeFacts], known: Known | None) -> Health:
+def examine(settings: Any, history: Sequence[EpisodeFacts], known: Known | None) -> Health:
     """Return what released estimates, and what the fit knows, say about a policy."""
     if len(history) < _LEAST:
         return Health(())
     estimates = [facts.estimate for facts in history[-_LOOKED_AT:]]
+    if not isinstance(known, KnownSparse | KnownEstimate):
+        return Health(())  # coefficients for each arm: no rule for them yet
     found = [_alternating(estimates)]
     if isinstance(known, KnownSparse):
         # Hard thresholding fills its support by design; pursuit drops what does not stand out.

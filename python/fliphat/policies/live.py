@@ -17,9 +17,9 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from fliphat.fit import make_fit
+from fliphat.fit import make_fit, read_settings
 from fliphat.fit.base import Known
-from fliphat.fit.settings import PerEpisode, Settings
+from fliphat.fit.settings import EngineSettings, PerEpisode
 from fliphat.policies.engine import process, snapshot, state
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.engine import Engine
@@ -62,7 +62,8 @@ class LivePolicy:
         self._engine: Engine | None = engine
         self._public: _Public | None = None
         self._reason = ""  # why there is no engine
-        self._settings, self._fit = engine.settings, engine.fit
+        self._settings: Any = engine.settings
+        self._fit = engine.fit
         self._process = process.token
         self._lock = threading.RLock()
         self._close_asked = False
@@ -372,6 +373,13 @@ class LivePolicy:
             self._engine, self._reason = engine, ""
 
     @classmethod
+    def _engine_for(
+        cls, settings: EngineSettings, memory_limit: int | None, ages: Ages | None = None
+    ) -> Engine:
+        """Return a new engine for the settings of a policy of this class."""
+        return Engine(make_fit(settings), memory_limit=memory_limit, ages=ages)
+
+    @classmethod
     def _loaded(
         cls,
         path: str | os.PathLike[str],
@@ -383,8 +391,7 @@ class LivePolicy:
         policy = cls.__new__(cls)
 
         def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
-            settings = Settings.from_dict(record["settings"], functions)
-            engine = Engine(make_fit(settings), memory_limit=memory_limit, ages=ages)
+            engine = cls._engine_for(read_settings(record["settings"], functions), memory_limit, ages)
             state.fill(engine, record, arrays)
             policy._begin(engine, stacklevel=7)
 

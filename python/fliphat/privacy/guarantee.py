@@ -22,10 +22,12 @@ from fliphat.privacy.priced import PricedRelease
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, VALUE_NOISES, NoiseScales, check_delta
 from fliphat.privacy.statement import describe
 
-__all__ = ["Guarantee", "PrivacyWarning", "state_guarantee"]
+__all__ = ["NO_PICKS", "Guarantee", "PrivacyWarning", "state_guarantee"]
 
 SETTINGS: Final = ("bandit", "regression")
 CALIBRATIONS: Final = ("proven", "paper")
+#: The mechanism of a fit that picks nothing: its values are all it releases.
+NO_PICKS: Final = "none"
 
 
 class PrivacyWarning(UserWarning):
@@ -52,7 +54,7 @@ class Guarantee:
     user_ids_checked : bool
         Whether that limit is enforced by user ids, or promised by the caller.
     mechanism, value_noise : str
-        How coordinates are picked, and the law added to their values.
+        How coordinates are picked ("none" if all are released), and the law added to their values.
     calibration : {"proven", "paper"}
     seeded : bool
         Whether the noise came from a seed.
@@ -95,7 +97,7 @@ class Guarantee:
         arguments.choice("setting", self.setting, SETTINGS)
         arguments.integer("rounds_per_user", self.rounds_per_user, 1, MAX_COUNT)
         arguments.integer("fits", self.fits, 1, MAX_COUNT)
-        arguments.choice("mechanism", self.mechanism, MECHANISMS)
+        arguments.choice("mechanism", self.mechanism, (*MECHANISMS, NO_PICKS))
         arguments.choice("value_noise", self.value_noise, VALUE_NOISES)
         arguments.choice("calibration", self.calibration, CALIBRATIONS)
         if self.calibration == "paper":

@@ -90,11 +90,11 @@ def _limits(claim: Guarantee) -> str:
 
 
 def _method(claim: Guarantee) -> str:
-    picks = _PICKS[claim.mechanism]
+    picks = _PICKS.get(claim.mechanism, "")
     if claim.accounting == "none":
         values = claim.value_noise.capitalize()
         return f"Method: {picks}, {values} noise on values, in floating point, with the paper's constants."
-    text = f"Method: {picks}, {_VALUES[claim.value_noise]} noise on integer values"
+    text = f"Method: {picks}{', ' if picks else ''}{_VALUES[claim.value_noise]} noise on integer values"
     if claim.accounting == "exact":
         text += ", priced exactly against an observer who adapts to everything released"
     elif claim.rho is not None and claim.delta:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import _native
 from fliphat.contexts import Crossed
 from fliphat.fit.base import Fit, Known
 from fliphat.kernels import _rows
@@ -30,6 +29,7 @@ from fliphat.policies.engine.episode import (
 )
 from fliphat.policies.engine.exploring import explores, probabilities, probability
 from fliphat.policies.engine.rows import Rounds, RowStore, make_rows
+from fliphat.policies.engine.rule import ArmRule, RowForEachArm
 from fliphat.policies.engine.state import scalars
 from fliphat.policies.store.base import PlayedRounds, Store
 from fliphat.policies.types import Decision, Decisions, EpisodeFacts
@@ -45,12 +45,18 @@ class Engine:
     """Everything a policy knows; see the module for the order in which it changes."""
 
     def __init__(
-        self, fit: Fit[Any, Any], *, memory_limit: int | None = None, ages: Ages | None = None
+        self,
+        fit: Fit[Any, Any],
+        *,
+        rule: ArmRule | None = None,
+        memory_limit: int | None = None,
+        ages: Ages | None = None,
     ) -> None:
         self.fit = fit
         self.memory_limit = memory_limit
         self.ages = Ages() if ages is None else ages
         self.settings = fit.settings
+        self.rule: ArmRule = RowForEachArm(fit.settings.dim) if rule is None else rule
         self.store: Store | None = None
         self.after_release: Callable[[], None] | None = None
         self.secret = os.urandom(inputs.SECRET_BYTES)
@@ -71,14 +77,33 @@ class Engine:
     def show(self, known: Known) -> None:
         """Make what was released public: arms are chosen by its estimate."""
         self.known = known
-        self.estimate = estimate = known.estimate
-        self.native = _native.Estimate(estimate.indices, estimate.values, estimate.dim)
+        self.estimate = known.estimate
+        self.chooser = self.rule.chooser(known)
 
     def new_episode(self, first_round: int) -> Episode:
         """Return the episode that opens, empty, with what is known now."""
         plan = self.fit.plan(self.known.episodes, self.known)
         share = self.settings.exploration_in(plan.episode)
         return Episode(plan, first_round, self.settings.dtype, share)
+
+    @property
+    def arms(self) -> Any:
+        """The rule's own public record, for JSON: its table of arms, None where rounds bring their arms."""
+        return self.rule.record()
+
+    @arms.setter
+    def arms(self, record: Any) -> None:
+        self.rule.recall(record)
+
+    def change_arms(self, record: Any) -> None:
+        """Go on with another table of arms, from the next round on. Public, as is the moment it happens."""
+        self._require_memory_up_to_date()
+        if self.store is not None:
+            self._disk_is_ahead = True
+            self.store.keep("arms", record)
+        self.arms = record
+        self.show(self.known)
+        self._disk_is_ahead = False
 
     @property
     def remaining(self) -> int:
@@ -102,7 +127,7 @@ class Engine:
             if known is not None:
                 return self._named(known)
         self._check_columns(contexts)
-        checked, arms = inputs.one_round(contexts, self.settings.dim)
+        checked, arms = self.rule.one_round(contexts)
         offered = self._offered(ids, arms)
         episode = self._ready()
         learned = digests is None or self.users.get(digests[0], 0) < self.settings.rounds_per_user
@@ -112,7 +137,7 @@ class Engine:
         word = self.rng.bit_generator.random_raw()
         explored = share > 0 and explores(self.rng.bit_generator.random_raw(), share)
         try:
-            arm, tied = rows.play_one(self.native, checked, arms, word, learned, explored, at)
+            arm, tied = rows.play_one(self.chooser, checked, arms, word, learned, explored, at)
         except OSError:
             self._draw_again(1)
             raise
@@ -134,7 +159,7 @@ class Engine:
         self._require_memory_up_to_date()
         self._check_columns(contexts)
         size, names = inputs.arms_of_batch(given, contexts)
-        checked, count, arms = inputs.many_rounds(contexts, self.settings.dim, size)
+        checked, count, arms = self.rule.many_rounds(contexts, size)
         offered = self._offered_in_batch(names, count, arms)
         if count > self.remaining:
             raise ValueError(
@@ -157,7 +182,7 @@ class Engine:
             checked = CrossedByEstimate(checked, self.estimate)
         try:
             chosen, tied = self.rows_for(checked).play(
-                Rounds(self.native, checked, arms, words, learned, explored), episode.filled
+                Rounds(self.chooser, checked, arms, words, learned, explored), episode.filled
             )
         except OSError:
             self._draw_again(count)
@@ -280,7 +305,8 @@ class Engine:
     def new_rows(self, layout: str) -> RowStore:
         """Return an empty place for the open episode's rows, outside any store."""
         settings = self.settings
-        return make_rows(layout, self.episode.length, settings.dim, settings.dtype, self.memory_limit)
+        width = settings.row_width
+        return make_rows(layout, self.episode.length, width, settings.dtype, self.memory_limit)
 
     def _draw_again(self, count: int) -> None:
         """Rewind the generator: a repeated call draws the same arms as one that found no room for rows."""

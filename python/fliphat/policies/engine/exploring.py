@@ -14,10 +14,22 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MOST_TIED", "explores", "probabilities", "probability"]
+__all__ = ["MOST_TIED", "explores", "probabilities", "probability", "vote_code"]
 
 #: Counts of tied arms end here, in the native code too: a store keeps them in three bytes.
 MOST_TIED: Final = 2**24 - 1
+
+#: Where an arm is chosen by votes, their share in steps of one over `_ALL_VOTES` is kept, on top of this.
+_VOTES: Final = 2**23
+_ALL_VOTES: Final = 2**16
+
+
+def vote_code(votes: npt.NDArray[np.int64], of: int) -> npt.NDArray[np.uint32]:
+    """Return what stands for "so many of `of` draws chose this arm", a power of two, where ties are counted.
+
+    A count of tied arms is never larger than that of all arms; this is.
+    """
+    return (_VOTES + votes * (_ALL_VOTES // of)).astype(np.uint32)
 
 
 def explores(word: Any, share: float) -> Any:
@@ -28,13 +40,19 @@ def explores(word: Any, share: float) -> Any:
 def probability(tied: int, arms: int, share: float) -> float:
     """Return the chance of an arm among `arms`, if `tied` best ones share the first place with it (0: none).
 
+    Or, above `arms`, what :func:`vote_code` says.
+
     Examples
     --------
     >>> probability(1, 4, 0.2), probability(0, 4, 0.2), probability(4, 4, 0.2)
     (0.8500000000000001, 0.05, 0.25)
+    >>> probability(int(vote_code(np.array([3]), 32)[0]), 4, 0.0)
+    0.09375
     """
     if arms == 0:
         return math.nan  # a round of an earlier version, which did not say
+    if tied > arms:
+        return share / arms + (1 - share) * (tied - _VOTES) / _ALL_VOTES
     if tied >= min(arms, MOST_TIED):
         return 1 / arms
     return share / arms + ((1 - share) / tied if tied else 0.0)

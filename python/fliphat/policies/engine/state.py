@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.known import SparseEstimate
 from fliphat.policies.engine.inputs import DIGEST_BYTES
 from fliphat.policies.engine.rows import SparseChosen
 from fliphat.policies.types import Decision, EpisodeFacts
@@ -24,7 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["fill", "scalars", "set_releases", "set_scalars", "to_arrays"]
 
 #: The engine's own numbers, each as JSON can hold it.
-_SCALARS: Final = ("with_users", "user_kind", "late", "incarnation", "arm_ids", "column_names")
+_SCALARS: Final = (
+    "with_users",
+    "user_kind",
+    "late",
+    "incarnation",
+    "arm_ids",
+    "column_names",
+    "arms",
+)
 
 
 def scalars(engine: Engine) -> dict[str, Any]:
@@ -49,7 +56,7 @@ def set_releases(
     Format 1 did not write what is known. Its only fit knew its last estimate.
     """
     for facts, indices, values in releases:
-        estimate = SparseEstimate(indices, values, engine.settings.dim)
+        estimate = engine.fit.recall_estimate(indices, values)
         engine.history.append(EpisodeFacts.from_dict(facts, estimate))
     if not engine.history:
         return

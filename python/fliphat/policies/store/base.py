@@ -77,6 +77,9 @@ class Store(Protocol):
     def append_time(self, row: int, seconds: float) -> None:
         """Keep when a row of the open episode was about to be played, in seconds since 1970."""
 
+    def keep(self, name: str, value: Any) -> None:
+        """Keep one of the engine's own numbers now, as JSON, in place of what was kept under its name."""
+
     def claim(self, episode: Episode) -> None:
         """Fix which rewards count; done again after a fit that failed, it changes nothing."""
 

@@ -14,11 +14,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fliphat._native import Estimate
 from fliphat.contexts import Crossed
 from fliphat.kernels._rows import Sparse
 from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
 from fliphat.policies.engine.inputs import Contexts
+from fliphat.policies.engine.rule import Chooser
 
 __all__ = [
     "Chosen",
@@ -68,7 +68,7 @@ class Rounds:
         1 where a uniform arm is played; None if there is no such round.
     """
 
-    estimate: Estimate
+    estimate: Chooser
     contexts: Contexts
     arms: int | npt.NDArray[np.int64]
     words: npt.NDArray[np.uint64]
@@ -149,7 +149,7 @@ class RowStore(ABC):
 
     def play_one(
         self,
-        estimate: Estimate,
+        estimate: Chooser,
         contexts: Contexts,
         arms: int,
         word: int,

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat._native import Estimate
 from fliphat.policies.engine.inputs import Contexts
 from fliphat.policies.engine.rows.base import (
     ChosenRows,
@@ -18,6 +17,7 @@ from fliphat.policies.engine.rows.base import (
     stored_at,
 )
 from fliphat.policies.engine.rows.growing import Growing
+from fliphat.policies.engine.rule import Chooser
 
 __all__ = ["DenseRows", "SparseRows"]
 
@@ -36,7 +36,7 @@ class DenseRows(DenseStore):
 
     def play_one(
         self,
-        estimate: Estimate,
+        estimate: Chooser,
         contexts: Contexts,
         arms: int,
         word: int,

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.settings import Settings, complete
+from fliphat.fit.settings import EngineSettings, complete
 from fliphat.policies.engine import snapshot
 from fliphat.policies.engine.episode import Episode, Released
 from fliphat.policies.engine.rows import ChosenRows
@@ -45,7 +45,7 @@ class DirectoryStore:
     """The open directory of one live policy."""
 
     def __init__(
-        self, path: str | os.PathLike[str], settings: Settings, durability: str, secret: bytes
+        self, path: str | os.PathLike[str], settings: EngineSettings, durability: str, secret: bytes
     ) -> None:
         self.path = Path(path)
         self.settings = settings
@@ -99,7 +99,7 @@ class DirectoryStore:
                 self._stem(),
                 layout=layout,
                 dtype=self.settings.dtype,
-                dim=self.settings.dim,
+                dim=self.settings.row_width,
                 durability=self.durability,
             )
             self._rows = file_rows(self._journal, self._open[2])
@@ -138,6 +138,11 @@ class DirectoryStore:
             assert self._journal is not None
             self._ledger.raise_version(ledger.WITH_TIMES)
             self._journal.add_time(row, seconds)
+
+    def keep(self, name: str, value: Any) -> None:
+        """Write one of the engine's own numbers to the ledger."""
+        with self, self._ledger.transaction() as connection:
+            ledger.put(connection, name, json.dumps(value))
 
     # What a release does, in this order
 
@@ -402,7 +407,7 @@ def recorded_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
         return found
 
 
-def _refuse_other_settings(known: dict[str, str], settings: Settings) -> None:
+def _refuse_other_settings(known: dict[str, str], settings: EngineSettings) -> None:
     before, now = complete(json.loads(known["settings"])), settings.to_dict()
     changed = sorted(name for name in now if before.get(name) != now[name])
     if changed:

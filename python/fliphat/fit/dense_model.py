@@ -1,0 +1,365 @@
+"""What a dense policy knows, and how it learns from what an episode released. Public: nothing here sees rows.
+
+The model: a reward, moved to -1/2..1/2, is ``theta_k' (x, 1)`` and noise for the arm k that was played. An
+episode releases sums b_k of ``u r`` over the arm's rows, so ``b_k = H_k theta_k`` and noise, where H_k sums
+``u u'`` over the same rows. H_k is not released for each arm: the policy's choices are a public function of
+contexts, so contexts drawn with the released means and second moments and played by that same public policy
+say what an arm's rows look like. A Gaussian posterior an arm then follows in closed form, and arms are
+chosen by draws from it.
+
+Statistics are kept in base units, ``w = (x * scale, 1)``; an episode's rows are moved and scaled by what is
+known, ``u = T w``, because a ball is used best by columns of one size.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.fit.known import SparseEstimate
+from fliphat.fit.statistics import ReleasedSums, RowMap
+
+__all__ = ["DRAWS", "KnownLinear", "begin", "best_places", "first_rows", "learn", "row_map", "shares"]
+
+#: Draws of all coefficients from their posterior; each round is played by one of them.
+DRAWS: Final = 32
+
+#: Contexts that an episode is played again with, in public.
+_SIMULATED: Final = 2048
+
+_FIRST, _ROUNDS_AN_ARM = 30, 8.0
+_PRIOR: Final = 0.8
+_INTERCEPT_PRIOR: Final = 0.5
+_SPREAD: Final = 0.25
+_APART: Final = 0.15
+_MOMENT_SHARE: Final = 0.25
+_MOMENT_NOISE: Final = 0.5
+_SMALLEST_VARIANCE: Final = 0.05
+
+_Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownLinear:
+    """Everything released so far, as what follows from it. Public.
+
+    Attributes
+    ----------
+    episodes : int
+    rows : int
+        Rounds of all episodes that were released.
+    moments : ndarray, shape (p, p)
+        Weighted sum of released second moments in base units, each over its largest entry, that of the
+        constant; `weight` is the sum of the weights, one over the variance of an entry.
+    weight : float
+    precision : ndarray, shape (groups, p, p)
+        What the released sums say about each arm's coefficients in base units, as an inverse covariance,
+        without the prior.
+    information : ndarray, shape (groups, p)
+        That inverse covariance times what they say the coefficients are.
+    coefficients : ndarray, shape (groups, p)
+        Of ``(x, 1)``, for rewards from -1/2 to 1/2.
+    draws : ndarray, shape (DRAWS, groups, p)
+        Coefficients drawn from the posterior: what arms are chosen by.
+    """
+
+    episodes: int
+    rows: int
+    moments: _Floats
+    weight: float
+    precision: _Floats
+    information: _Floats
+    coefficients: _Floats
+    draws: _Floats
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of a context."""
+        return len(self.moments) - 1
+
+    @property
+    def groups(self) -> int:
+        """Sets of coefficients."""
+        return len(self.coefficients)
+
+    @property
+    def estimate(self) -> SparseEstimate:
+        """All coefficients in a row, each arm's constant last."""
+        values = self.coefficients.ravel()
+        return SparseEstimate(np.arange(len(values)), values, len(values))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return a record for JSON, which keeps every bit."""
+        record: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                text = base64.b64encode(np.ascontiguousarray(value, "<f8").tobytes()).decode()
+                record[field.name] = [list(value.shape), text]
+            else:
+                record[field.name] = value
+        return record
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> KnownLinear:
+        """Return what :meth:`to_record` wrote."""
+        filled: dict[str, Any] = {}
+        for name, value in record.items():
+            if isinstance(value, list):
+                shape, text = value
+                value = np.frombuffer(base64.b64decode(text), "<f8").reshape(shape).astype(np.float64)
+            filled[name] = value
+        return cls(**filled)
+
+
+def begin(dim: int, groups: int) -> KnownLinear:
+    """Return what is known before anything was released."""
+    p = dim + 1
+    return KnownLinear(
+        episodes=0,
+        rows=0,
+        moments=np.zeros((p, p)),
+        weight=0.0,
+        precision=np.zeros((groups, p, p)),
+        information=np.zeros((groups, p)),
+        coefficients=np.zeros((groups, p)),
+        draws=np.zeros((DRAWS, groups, p)),
+    )
+
+
+def first_rows(arms: int, mu: float) -> int:
+    """Return the length of the first episode."""
+    return math.ceil(max(_FIRST, _ROUNDS_AN_ARM * arms / mu))
+
+
+def row_map(known: KnownLinear, scale: float) -> RowMap:
+    """Return how the next episode's rows become vectors: columns moved and scaled to one size."""
+    center, size, _ = _columns(known)
+    return RowMap(center / scale, scale / size, math.sqrt(known.dim + 1))
+
+
+def shares(known: KnownLinear, rows: int, mapped: RowMap, mu: float) -> dict[str, float]:
+    """Return the shares of the budget of an episode; second moments get one where they can be seen."""
+    noise = mapped.ball**2 / (mu * math.sqrt(_MOMENT_SHARE) * (known.rows + rows))
+    if noise > _MOMENT_NOISE:
+        return {"gradient": 1.0}
+    return {"gradient": 1 - _MOMENT_SHARE, "moments": _MOMENT_SHARE}
+
+
+def learn(
+    known: KnownLinear,
+    released: ReleasedSums,
+    mapped: RowMap,
+    rows: int,
+    scale: float,
+    active: list[int],
+    width: float,
+) -> KnownLinear:
+    """Return what is known after an episode.
+
+    Parameters
+    ----------
+    mapped : RowMap
+        As the episode's rows were mapped.
+    rows : int
+        Its length.
+    active : list of int
+        Arms that it could play.
+    width : float
+        Standard deviations of the posterior that draws are apart.
+    """
+    groups, p = released.gradient.shape
+    known = _with_groups(known, groups)
+    to_units = _transform(mapped, scale)
+    back = np.linalg.inv(to_units)
+    moments, weight = known.moments, known.weight
+    if released.moments is not None:
+        share = max(released.moments[-1, -1], 0.3 * rows)
+        own = (share / released.moment_noise) ** 2 / float(np.mean(np.diag(back)[:-1] ** 4))
+        moments, weight = moments + own * (back @ (released.moments / share) @ back.T), weight + own
+    # Played by what was known when the episode opened, with the second moments that are known now.
+    seen = KnownLinear(
+        known.episodes + 1,
+        known.rows + rows,
+        moments,
+        weight,
+        known.precision,
+        known.information,
+        known.coefficients,
+        known.draws,
+    )
+    like = _arms_moments(known, seen, mapped, to_units, scale, active, groups)
+    precision, information = known.precision.copy(), known.information.copy()
+    mean, covariance = _posterior(seen, mapped, to_units)
+    for k in range(groups):
+        share, typical = like[k]
+        count = _combined(
+            share * rows, 0.3 * share * rows + 1, released.counts[k], released.count_noise, rows
+        )
+        H = count * typical
+        size = float(np.sum(np.diag(typical) * (mean[k] ** 2 + np.diag(covariance[k]))))
+        wrong = 0.0 if known.episodes == 0 else _APART
+        noise = (
+            released.gradient_noise**2 * np.eye(p)
+            + _SPREAD * H
+            + (wrong * count) ** 2 * size * np.diag(np.diag(typical))
+        )
+        gain = np.linalg.solve(noise, H)
+        precision[k] += back @ (H @ gain) @ back.T
+        information[k] += back @ (gain.T @ released.gradient[k])
+    after = KnownLinear(
+        seen.episodes, seen.rows, moments, weight, precision, information, known.coefficients, known.draws
+    )
+    return _with_draws(after, scale, width)
+
+
+def best_places(draws: npt.NDArray[Any], contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return which arm each draw of coefficients thinks best for each context, shape (n, DRAWS).
+
+    Parameters
+    ----------
+    draws : ndarray, shape (DRAWS, K, dim + 1)
+    contexts : ndarray, shape (n, dim)
+    """
+    weights = draws[:, :, :-1].reshape(-1, draws.shape[2] - 1)
+    scores = contexts @ weights.T + draws[:, :, -1].ravel()
+    best: npt.NDArray[np.int64] = scores.reshape(len(contexts), *draws.shape[:2]).argmax(axis=2)
+    return best
+
+
+def _columns(known: KnownLinear) -> tuple[_Floats, _Floats, _Floats]:
+    """Return means and sizes of columns in base units, and all second moments about the means.
+
+    Noise is taken out by what it adds to the spread of the numbers: what does not stand out of it is drawn to
+    what the columns have in common.
+    """
+    d = known.dim
+    if known.weight == 0:
+        return np.zeros(d), np.ones(d), np.eye(d)
+    noise = 1 / math.sqrt(known.weight)
+    found = known.moments / known.weight
+    mean = _shrunk(found[:-1, -1], np.zeros(d), noise)
+    second = found[:-1, :-1]
+    raw = np.diag(second) - mean**2
+    common = max(float(np.mean(raw)), _SMALLEST_VARIANCE)
+    variance = np.maximum(_shrunk(raw, np.full(d, common), math.sqrt(2) * noise), _SMALLEST_VARIANCE * common)
+    size = np.sqrt(variance)
+    apart = (second - np.outer(mean, mean)) / np.outer(size, size)
+    off = ~np.eye(d, dtype=bool)
+    correlation = np.eye(d)
+    if d > 1:
+        correlation[off] = _shrunk(apart[off], np.zeros(d * d - d), noise / common)
+    values, vectors = np.linalg.eigh(correlation)
+    correlation = (vectors * np.maximum(values, 0.01)) @ vectors.T
+    return mean, size, correlation * np.outer(size, size)
+
+
+def _shrunk(found: _Floats, towards: _Floats, noise: float) -> _Floats:
+    spread = max(float(np.mean((found - towards) ** 2)) - noise**2, 0.0)
+    return towards + (found - towards) * spread / (spread + noise**2)
+
+
+def _transform(mapped: RowMap, scale: float) -> _Floats:
+    """Return T with ``u = T w`` for ``w = (x * scale, 1)``."""
+    inverse = mapped.inverse / scale
+    found = np.diag([*inverse, 1.0])
+    found[:-1, -1] = -mapped.center * mapped.inverse
+    return found
+
+
+def _arms_moments(
+    known: KnownLinear,
+    seen: KnownLinear,
+    mapped: RowMap,
+    to_units: _Floats,
+    scale: float,
+    active: list[int],
+    groups: int,
+) -> list[tuple[float, _Floats]]:
+    """Return each arm's share of rounds and its rows' mean ``u u'``: the public policy, played in public."""
+    mean, _, spread = _columns(seen)
+    rng = np.random.default_rng([known.episodes, 15])
+    contexts = mean + rng.normal(size=(_SIMULATED, known.dim)) @ np.linalg.cholesky(spread).T
+    u = np.hstack([contexts, np.ones((_SIMULATED, 1))]) @ to_units.T
+    u *= np.minimum(1, mapped.ball / np.linalg.norm(u, axis=1))[:, None]
+    everyone = u.T @ u / _SIMULATED
+    if groups == 1:
+        return [(1.0, everyone)]
+    slots = np.array(active)
+    if known.episodes == 0:
+        return [(1 / len(slots) if k in active else 0.0, everyone) for k in range(groups)]
+    chosen = slots[best_places(known.draws[:, slots], contexts / scale)]
+    found = []
+    for k in range(groups):
+        weights = (chosen == k).mean(axis=1)
+        total = float(weights.sum())
+        few = 0.01 * _SIMULATED
+        own = ((u * weights[:, None]).T @ u + few * everyone) / (total + few)
+        found.append((total / _SIMULATED, own))
+    return found
+
+
+def _combined(foreseen: float, doubt: float, found: float, noise: float, most: float) -> float:
+    """Return a count from what was foreseen and what was released."""
+    weight = doubt**2 / (doubt**2 + noise**2)
+    return min(max(foreseen + weight * (found - foreseen), 0.0), most)
+
+
+def _posterior(known: KnownLinear, mapped: RowMap, to_units: _Floats) -> tuple[_Floats, _Floats]:
+    """Return each arm's mean and covariance, for coefficients of ``u``."""
+    p = len(to_units)
+    prior = np.full(p, p / _PRIOR**2)
+    prior[-1] = 1 / _INTERCEPT_PRIOR**2
+    precision = to_units @ known.precision @ to_units.T + np.diag(prior)
+    covariance = np.linalg.inv(precision)
+    covariance = (covariance + covariance.transpose(0, 2, 1)) / 2
+    mean = (covariance @ (known.information @ to_units.T)[:, :, None])[:, :, 0]
+    return mean, covariance
+
+
+def _with_groups(known: KnownLinear, groups: int) -> KnownLinear:
+    """Return what is known with nothing about arms that came later."""
+    more = groups - known.groups
+    if more == 0:
+        return known
+    p = known.dim + 1
+    return KnownLinear(
+        known.episodes,
+        known.rows,
+        known.moments,
+        known.weight,
+        np.concatenate([known.precision, np.zeros((more, p, p))]),
+        np.concatenate([known.information, np.zeros((more, p))]),
+        np.concatenate([known.coefficients, np.zeros((more, p))]),
+        np.concatenate([known.draws, np.zeros((DRAWS, more, p))], axis=1),
+    )
+
+
+def _with_draws(known: KnownLinear, scale: float, width: float) -> KnownLinear:
+    """Return what is known with coefficients, and draws of them, for the next episode."""
+    mapped = row_map(known, scale)
+    to_units = _transform(mapped, scale)
+    mean, covariance = _posterior(known, mapped, to_units)
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    rng = np.random.default_rng([known.episodes, 16])
+    noise = rng.normal(size=(DRAWS, *mean.shape))
+    drawn = mean + width * np.einsum("kij,skj->ski", root, noise)
+    # Where arms are alike, the draws decide between them: a tie would always go to the first.
+    drawn[:, :, -1] += 1e-9 * rng.normal(size=drawn.shape[:2])
+    to_contexts = to_units * np.array([scale] * known.dim + [1.0])
+    return KnownLinear(
+        known.episodes,
+        known.rows,
+        known.moments,
+        known.weight,
+        known.precision,
+        known.information,
+        mean @ to_contexts,
+        drawn @ to_contexts,
+    )

@@ -1,0 +1,127 @@
+"""The public numbers of a dense policy, checked once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from fliphat import arguments
+from fliphat.fit.settings import checked_dtype, checked_range
+from fliphat.privacy.scales import MAX_COUNT, check_delta
+
+__all__ = ["LOSSES", "MODELS", "DenseSettings"]
+
+MODELS: Final = ("disjoint", "shared")
+LOSSES: Final = ("squared", "logistic")
+
+#: Bytes that the public statistics of a policy may take.
+_MOST_BYTES: Final = 4 * 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseSettings:
+    """Checked arguments of :class:`fliphat.PrivateLinear`, without its arms."""
+
+    dim: int
+    epsilon: float
+    delta: float
+    context_norm: float
+    reward_range: tuple[float, float]
+    model: str
+    exploration: float
+    loss: str
+    rounds_per_user: int
+    first_episode: int | None
+    growth: float
+    dtype: str
+    seed: int | None
+    fit: str = "dense"
+    accounting: str = "exact"
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        dim: object,
+        arms: int,
+        epsilon: object,
+        delta: float,
+        context_norm: object,
+        reward_range: object = (0.0, 1.0),
+        model: str = "disjoint",
+        exploration: object = 0.2,
+        loss: str = "squared",
+        rounds_per_user: object = 1,
+        first_episode: object = None,
+        growth: object = 1.35,
+        dtype: object = "float32",
+        seed: object = None,
+    ) -> DenseSettings:
+        """Return the arguments with defaults filled in; errors name the argument."""
+        arguments.choice("model", model, MODELS)
+        arguments.choice("loss", loss, LOSSES)
+        dim = arguments.integer("dim", dim, 1, 2**31 - 2)
+        refuse_too_large(dim, arms if model == "disjoint" else 1)
+        if delta == 0:
+            raise ValueError(
+                "delta must be above 0, got 0: all columns are released with Gaussian noise, which is never "
+                "pure DP. FLIPHAT(..., delta=0) has Laplace noise"
+            )
+        bounds = checked_range(reward_range)
+        if bounds is None:
+            raise TypeError("reward_range must be two numbers, (low, high), got None")
+        if loss == "logistic" and bounds != (0.0, 1.0):
+            raise ValueError(f"reward_range must be (0, 1) with loss='logistic', got {reward_range!r}")
+        return cls(
+            dim=dim,
+            epsilon=arguments.positive("epsilon", epsilon),
+            delta=check_delta(delta),
+            context_norm=arguments.within("context_norm", context_norm, 1e-30, 1e30),
+            reward_range=bounds,
+            model=model,
+            exploration=arguments.within("exploration", exploration, 0.0, 10.0),
+            loss=loss,
+            rounds_per_user=arguments.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT),
+            first_episode=None
+            if first_episode is None
+            else arguments.integer("first_episode", first_episode, 1, MAX_COUNT),
+            growth=arguments.within("growth", growth, 1.0, 16.0),
+            dtype=checked_dtype(dtype),
+            seed=None if seed is None else arguments.integer("seed", seed, 0, 2**64 - 1),
+        )
+
+    @property
+    def row_width(self) -> int:
+        """Numbers of a row that is kept: the context, and the slot of the arm that was played."""
+        return self.dim + 1
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether every arm has coefficients of its own."""
+        return self.model == "disjoint"
+
+    def exploration_in(self, episode: int) -> float:
+        """Return 0: exploration is by sampled coefficients."""
+        return 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a record for JSON."""
+        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        return record | {"reward_range": list(self.reward_range)}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> DenseSettings:
+        """Return the settings that :meth:`to_dict` wrote."""
+        return cls(**record | {"reward_range": tuple(record["reward_range"])})
+
+
+def refuse_too_large(dim: int, groups: int) -> None:
+    """Raise if second moments of all columns, for each group, would not fit into memory."""
+    needed = 8 * (dim + 1) ** 2 * (groups + 4)
+    if needed > _MOST_BYTES:
+        largest = math.isqrt(_MOST_BYTES // (8 * (groups + 4))) - 1
+        raise ValueError(
+            f"dim must be at most {largest} with {groups} sets of coefficients, got {dim}: second moments of "
+            f"all pairs of columns would take {needed / 1e9:,.0f} GB. Use FLIPHAT, which looks at few columns"
+        )

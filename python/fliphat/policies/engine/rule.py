@@ -1,0 +1,142 @@
+"""How a round's contexts become an arm and a row: what differs between policies that share an engine.
+
+A rule checks the structure of contexts, says how many arms a round has, and makes a *chooser* from what is
+public. The chooser is what plays: it writes the row that is kept and says which arm was chosen.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _native
+from fliphat.fit.base import Known
+from fliphat.policies.engine import inputs
+
+__all__ = ["ArmRule", "Chooser", "RowForEachArm"]
+
+_Choice = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]
+_SparseChoice = tuple[
+    npt.NDArray[np.int64],
+    npt.NDArray[np.uint32],
+    npt.NDArray[np.uint32],
+    npt.NDArray[np.int32],
+    npt.NDArray[Any],
+]
+
+
+class Chooser(Protocol):
+    """Plays rounds by public numbers; see `fliphat._native.Estimate`, which is one.
+
+    An arm is ``-1 - arm`` where contexts can't be used; its row is then zeros, as it is where `keep` is 0.
+    What else is returned of a round is how likely its arm was, as
+    :func:`fliphat.policies.engine.exploring.probability` reads it.
+    """
+
+    def choose_one(
+        self,
+        contexts: npt.NDArray[Any],
+        word: int,
+        keep: bool,
+        out: npt.NDArray[Any],
+        at: int,
+        explored: bool = False,
+    ) -> tuple[int, int]:
+        """Play one round and write its row to ``out[at]``."""
+
+    def choose_dense(
+        self,
+        contexts: npt.NDArray[Any],
+        arms: int,
+        words: npt.NDArray[np.uint64],
+        keep: npt.NDArray[np.uint8] | None,
+        out: npt.NDArray[Any],
+        at: int,
+        explored: npt.NDArray[np.uint8] | None = None,
+    ) -> _Choice:
+        """Play rounds and write their rows to `out` from `at` on."""
+
+    def choose_csr(
+        self,
+        indptr: npt.NDArray[Any],
+        indices: npt.NDArray[Any],
+        data: npt.NDArray[Any],
+        arms: int,
+        words: npt.NDArray[np.uint64],
+        keep: npt.NDArray[np.uint8] | None,
+        out: npt.NDArray[Any],
+        at: int,
+        explored: npt.NDArray[np.uint8] | None = None,
+    ) -> _Choice:
+        """Play rounds whose contexts are sparse."""
+
+    def choose_dense_to_csr(
+        self,
+        contexts: npt.NDArray[Any],
+        arms: int,
+        words: npt.NDArray[np.uint64],
+        keep: npt.NDArray[np.uint8] | None,
+        double: bool,
+        explored: npt.NDArray[np.uint8] | None = None,
+    ) -> _SparseChoice:
+        """Play rounds and return their rows sparse."""
+
+    def choose_csr_to_csr(
+        self,
+        indptr: npt.NDArray[Any],
+        indices: npt.NDArray[Any],
+        data: npt.NDArray[Any],
+        arms: int,
+        words: npt.NDArray[np.uint64],
+        keep: npt.NDArray[np.uint8] | None,
+        double: bool,
+        explored: npt.NDArray[np.uint8] | None = None,
+    ) -> _SparseChoice:
+        """Play rounds whose contexts are sparse, and return their rows sparse."""
+
+
+class ArmRule(Protocol):
+    """What an engine asks about arms."""
+
+    def one_round(self, contexts: Any) -> tuple[inputs.Contexts, int]:
+        """Return the contexts of one round, checked for structure, and its number of arms."""
+
+    def many_rounds(self, contexts: Any, arms: int | None) -> tuple[inputs.Contexts, int, int]:
+        """Return the contexts of several rounds as rows, how many rounds, and arms a round."""
+
+    def chooser(self, known: Any) -> Chooser:
+        """Return what plays while nothing more is known."""
+
+    def record(self) -> Any:
+        """Return the rule's own state for JSON; public."""
+
+    def recall(self, record: Any) -> None:
+        """Set the state that `record` returned."""
+
+
+class RowForEachArm:
+    """Each round brings a row for each of its arms, and one sparse estimate scores them: FLIPHAT's rule."""
+
+    def __init__(self, dim: int) -> None:
+        self._dim = dim
+
+    def one_round(self, contexts: Any) -> tuple[inputs.Contexts, int]:
+        """Return contexts of shape (K, dim), and K."""
+        return inputs.one_round(contexts, self._dim)
+
+    def many_rounds(self, contexts: Any, arms: int | None) -> tuple[inputs.Contexts, int, int]:
+        """Return contexts of shape (n, K, dim) as rows, n, and K."""
+        return inputs.many_rounds(contexts, self._dim, arms)
+
+    def chooser(self, known: Known) -> Chooser:
+        """Return the estimate, in native code."""
+        estimate = known.estimate
+        return _native.Estimate(estimate.indices, estimate.values, estimate.dim)
+
+    def record(self) -> None:
+        """Return None: there is no state."""
+
+    def recall(self, record: Any) -> None:
+        """Do nothing."""

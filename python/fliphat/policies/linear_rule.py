@@ -1,0 +1,233 @@
+"""PrivateLinear's arm rule: draws of coefficients vote, and one of them decides a round.
+
+A round is played by one of the draws, taken by its random word. So an arm's probability is the share of draws
+that think it best for this context, exactly. The row that is kept is the context, cut to its norm, and behind
+it the slot of the arm.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import arguments
+from fliphat.fit import dense_model
+from fliphat.fit.arms import ArmTable
+from fliphat.fit.dense import Dense
+from fliphat.fit.dense_model import DRAWS, KnownLinear
+from fliphat.kernels import _rows
+from fliphat.policies.engine import inputs
+from fliphat.policies.engine.exploring import vote_code
+
+__all__ = ["LinearChooser", "LinearRule"]
+
+_Choice = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]
+
+
+class LinearRule:
+    """Checks contexts and plays them; `table` says which arms there are."""
+
+    def __init__(self, fit: Dense) -> None:
+        self._fit = fit
+
+    @property
+    def table(self) -> ArmTable:
+        """The arms as they are now."""
+        return self._fit.table
+
+    def use(self, table: ArmTable) -> None:
+        """Go on with another table."""
+        self._fit.use_arms(table)
+
+    def one_round(self, contexts: Any) -> tuple[inputs.Contexts, int]:
+        """Return the rows of one round, and how many arms it has."""
+        settings, arms = self._fit.settings, len(self.table.active)
+        if not settings.disjoint:
+            rows, count = inputs.one_round(_made_dense(contexts), settings.dim)
+            self._require_arms(count)
+            return rows, arms
+        contexts = _made_dense(contexts)
+        if np.ndim(contexts) == 2 and np.shape(contexts)[0] == 1:
+            contexts = contexts[0]  # a CSR row, or a batch of one
+        if np.ndim(contexts) != 1:
+            raise ValueError(
+                f"contexts must have shape (dim,) with dim = {settings.dim}, one context for all arms, got "
+                f"shape {np.shape(contexts)}"
+            )
+        rows, _ = inputs.one_round(_lists([contexts]), settings.dim)
+        return rows, arms
+
+    def many_rounds(self, contexts: Any, arms: int | None) -> tuple[inputs.Contexts, int, int]:
+        """Return the rows of several rounds, how many rounds, and how many arms."""
+        settings, count = self._fit.settings, len(self.table.active)
+        if arms is not None:
+            self._require_arms(arguments.integer("arms", arms, 1, 2**31))
+        contexts = _made_dense(contexts)
+        if not settings.disjoint:
+            if np.ndim(contexts) == 2 and np.shape(contexts)[0] % count == 0:
+                contexts = np.reshape(
+                    contexts, (-1, count, np.shape(contexts)[1])
+                )  # CSR: rounds after rounds
+            rows, n, given = inputs.many_rounds(contexts, settings.dim, None)
+            self._require_arms(given)
+            return rows, n, count
+        if np.ndim(contexts) != 2:
+            raise ValueError(
+                f"contexts must have shape (n, dim) with dim = {settings.dim}, one context a round, got "
+                f"shape {np.shape(contexts)}"
+            )
+        rows, n = inputs.one_round(contexts, settings.dim)
+        return rows, n, count
+
+    def _require_arms(self, given: int) -> None:
+        count = len(self.table.active)
+        if given != count:
+            raise ValueError(f"contexts must have a row for each of the {count} arms, got {given}")
+
+    def chooser(self, known: KnownLinear) -> LinearChooser:
+        """Return what plays while nothing more is known."""
+        settings = self._fit.settings
+        return LinearChooser(
+            known, np.array(self.table.active), settings.disjoint, settings.context_norm, settings.dtype
+        )
+
+    def record(self) -> Any:
+        """Return the table, or None where an id can't be written down: such arms have no store."""
+        try:
+            return self.table.to_record()
+        except TypeError:
+            return None
+
+    def recall(self, record: Any) -> None:
+        """Go on with a table that was written down."""
+        if record is not None:
+            self.use(ArmTable.from_record(record))
+
+
+class LinearChooser:
+    """Plays rounds by public draws of coefficients."""
+
+    def __init__(
+        self,
+        known: KnownLinear,
+        active: npt.NDArray[np.int64],
+        disjoint: bool,
+        norm: float,
+        dtype: str,
+    ) -> None:
+        self._active, self._disjoint, self._norm = active, disjoint, norm
+        draws = known.draws
+        missing = (int(active.max()) + 1 if disjoint else 1) - draws.shape[1]
+        if missing > 0:
+            # Nothing is known of an arm that was just added: at times it is as good as any other.
+            draws = _with_new_arms(draws, missing)
+        self._uniform = known.episodes == 0
+        self._draws = draws.astype(dtype) if np.abs(draws).max() < 1e30 else draws
+
+    def choose_one(
+        self,
+        contexts: npt.NDArray[Any],
+        word: int,
+        keep: bool,
+        out: npt.NDArray[Any],
+        at: int,
+        explored: bool = False,
+    ) -> tuple[int, int]:
+        """Play one round and write its row to ``out[at]``."""
+        flags = np.array([keep], np.uint8)
+        uniform = np.array([explored], np.uint8)
+        arms, tied = self.choose_dense(
+            contexts, len(self._active), np.array([word], np.uint64), flags, out[at : at + 1], 0, uniform
+        )
+        return int(arms[0]), int(tied[0])
+
+    def choose_dense(
+        self,
+        contexts: npt.NDArray[Any],
+        arms: int,
+        words: npt.NDArray[np.uint64],
+        keep: npt.NDArray[np.uint8] | None,
+        out: npt.NDArray[Any],
+        at: int,
+        explored: npt.NDArray[np.uint8] | None = None,
+    ) -> _Choice:
+        """Play rounds and write their rows to `out` from `at` on."""
+        n = len(words)
+        rows, finite = _cut(contexts, self._norm, out.dtype)
+        valid = finite if self._disjoint else finite.reshape(n, arms).all(axis=1)
+        uniform = ~valid if explored is None else ~valid | (explored != 0)
+        place = ((words >> np.uint64(32)) * np.uint64(arms) >> np.uint64(32)).astype(np.int64)
+        if self._uniform:
+            tied = np.full(n, arms, np.uint32)
+        else:
+            voted = self._votes(rows, n, arms)
+            own = voted[np.arange(n), (words & np.uint64(DRAWS - 1)).astype(np.int64)]
+            place = np.where(uniform, place, own)
+            tied = vote_code((voted == place[:, None]).sum(axis=1), DRAWS)
+            tied[~valid] = arms
+        slots = self._active[place]
+        kept = valid if keep is None else valid & (keep != 0)
+        chosen = rows if self._disjoint else rows.reshape(n, arms, -1)[np.arange(n), place]
+        target = out[at : at + n]
+        target[:, :-1] = chosen
+        target[:, -1] = slots
+        target[~kept] = 0
+        return np.where(valid, slots, -1 - slots), tied
+
+    def _votes(self, rows: npt.NDArray[Any], n: int, arms: int) -> npt.NDArray[np.int64]:
+        """Return the place among the arms that each draw thinks best, shape (n, DRAWS)."""
+        if self._disjoint:
+            return dense_model.best_places(self._draws[:, self._active], rows)
+        weights = self._draws[:, 0]
+        scores = rows @ weights[:, :-1].T
+        best: npt.NDArray[np.int64] = scores.reshape(n, arms, DRAWS).argmax(axis=1)
+        return best
+
+    def choose_csr(self, *_: Any) -> NoReturn:
+        """Not called: contexts are made dense."""
+        raise AssertionError("contexts of a dense policy are dense")
+
+    choose_dense_to_csr = choose_csr
+    choose_csr_to_csr = choose_csr
+
+
+def _cut(
+    contexts: npt.NDArray[Any], norm: float, dtype: Any
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Return contexts cut to a norm, as they are stored, and which of them are finite; others are zeros."""
+    wide = contexts.astype(np.float64)
+    largest = np.abs(wide).max(axis=1)
+    finite = np.isfinite(largest) & (largest <= np.finfo(np.float32).max)
+    wide[~finite] = 0
+    largest = np.where(finite & (largest > 0), largest, 1.0)
+    # Over the largest value first: squares of what a float32 can hold fit a float64, but only just.
+    length = largest * np.sqrt(((wide / largest[:, None]) ** 2).sum(axis=1))
+    wide *= np.minimum(1.0, norm / np.where(length > 0, length, 1.0))[:, None]
+    return wide.astype(dtype), finite
+
+
+def _with_new_arms(draws: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
+    """Return draws with arms of which nothing is known: each is another arm's draw, by turns."""
+    n, groups, _ = draws.shape
+    turns = (np.arange(n)[:, None] + np.arange(count)) % groups
+    shifted = np.take_along_axis(draws, turns[:, :, None], axis=1).copy()
+    # A shade above the arm it takes after, so that it is chosen where that one would be.
+    shifted[:, :, -1] += 1e-6 + 1e-3 * np.abs(shifted[:, :, -1])
+    return np.concatenate([draws, shifted], axis=1)
+
+
+def _made_dense(contexts: Any) -> Any:
+    """Return sparse contexts as an array; a matrix that is not canonical is refused."""
+    if not _rows.is_sparse(contexts):
+        return contexts
+    sparse = _rows.sparse_rows("contexts", contexts)
+    if len(sparse.data) and (sparse.indices.min() < 0 or sparse.indices.max() >= sparse.shape[1]):
+        raise ValueError("contexts must have column numbers below their number of columns")
+    return np.asarray(contexts.toarray())
+
+
+def _lists(contexts: list[Any]) -> Any:
+    one = contexts[0]
+    return one.reshape(1, -1) if isinstance(one, np.ndarray) else contexts
