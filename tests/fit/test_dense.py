@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fliphat import PrivateLinear
-from fliphat.fit import dense_model, draw, statistics
-from fliphat.fit.statistics import RADIUS, SENSITIVITY_SQUARED, RowMap
+from fliphat.fit import dense_model, dense_sums, draw
+from fliphat.fit.dense_sums import RADIUS, SENSITIVITY_SQUARED, RowMap
 from fliphat.privacy import composition
 from fliphat.privacy.priced import Part, VectorNoise
 
@@ -19,7 +19,7 @@ MAP = RowMap(np.zeros(2), np.ones(2), 1.0)
 
 def sums(rows, slots, rewards, present=None, row_map=MAP, groups=3):
     present = np.ones(len(rows), bool) if present is None else np.asarray(present)
-    return statistics.integer_sums(
+    return dense_sums.integer_sums(
         np.asarray(rows, float),
         np.asarray(slots),
         np.asarray(rewards, float),
@@ -80,7 +80,7 @@ def test_a_row_without_a_reward_leaves_nothing_in_any_part():
 
 def test_scales_are_the_formulas_as_fractions_and_the_smallest_integers():
     cap = Fraction(9, 100)
-    parts = statistics.noise_for({"gradient": 0.75, "moments": 0.25}, cap)
+    parts = dense_sums.noise_for({"gradient": 0.75, "moments": 0.25}, cap)
     for name, share in (("gradient", Fraction(3, 4)), ("moments", Fraction(1, 4))):
         exact = Fraction(SENSITIVITY_SQUARED[name]) / (share * cap)
         assert parts[name].sigma ** 2 >= exact > (parts[name].sigma - 1) ** 2
@@ -88,7 +88,7 @@ def test_scales_are_the_formulas_as_fractions_and_the_smallest_integers():
     assert {**SENSITIVITY_SQUARED} == {"gradient": (2 * RADIUS) ** 2, "moments": RADIUS**4, "each": RADIUS**4}
     assert VectorNoise(*parts.values()).mu_squared <= cap
     with pytest.raises(ValueError, match="shares must add up to at most 1"):
-        statistics.noise_for({"gradient": 0.8, "moments": 0.3}, cap)
+        dense_sums.noise_for({"gradient": 0.8, "moments": 0.3}, cap)
 
 
 @pytest.mark.parametrize("users", [1, 3])
@@ -136,7 +136,7 @@ def test_the_diagonal_has_sqrt_two_times_the_noise_of_what_is_above_it():
 
     noise, parts = Recorded(), {name: Part(SENSITIVITY_SQUARED[name], 1000 + i) for i, name in enumerate(ALL)}
     found = sums([[0.3, 0.4]], [1], [0.25])
-    statistics.release(found, parts, noise, MAP)
+    dense_sums.release(found, parts, noise, MAP)
     at = 3 * 4
     assert (noise.sigmas[:at] == 1000).all()
     upper = np.triu_indices(3)
@@ -155,7 +155,7 @@ def test_without_noise_released_sums_are_those_of_the_rows():
     rows, slots, rewards = rng.normal(size=(50, 2)) / 4, rng.integers(0, 3, 50), rng.random(50) - 0.5
     row_map = RowMap(np.array([0.1, -0.2]), np.array([1.0, 2.0]), 4.0)
     parts = {name: Part(SENSITIVITY_SQUARED[name], 1) for name in ALL}
-    found = statistics.release(sums(rows, slots, rewards, row_map=row_map), parts, Silent(None), row_map)
+    found = dense_sums.release(sums(rows, slots, rewards, row_map=row_map), parts, Silent(None), row_map)
     u = np.column_stack([(rows - row_map.center) * row_map.inverse, np.ones(50)])
     for k in range(3):
         own = slots == k
@@ -169,7 +169,7 @@ def test_integers_of_a_row_do_not_depend_on_the_block_it_is_in(monkeypatch):
     rng = np.random.default_rng(1)
     rows, slots, rewards = rng.normal(size=(40, 2)), rng.integers(0, 3, 40), rng.random(40) - 0.5
     whole = sums(rows, slots, rewards)
-    monkeypatch.setattr(statistics, "_BLOCK", 7)
+    monkeypatch.setattr(dense_sums, "_BLOCK", 7)
     order = rng.permutation(40)
     parts = sums(rows[order], slots[order], rewards[order])
     assert all(np.array_equal(whole[name], parts[name]) for name in ALL)

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from fliphat import FLIPHAT, PrivateLinear
 from fliphat.policies import CopyError, Decision, Policy, SnapshotError, StoreError
+from fliphat.policies.store.inspect import inspect_path, verify_path
 
 
 def make(arms=("red", "blue", "green"), dim=3, **given):
@@ -266,6 +267,10 @@ def test_a_store_keeps_rounds_arms_and_what_was_learned(tmp_path, ids):
         rest = play(again, 60, good=ids[2])
         assert {one.arm for one in rest} <= set(arms)
         assert again.episode >= 2
+    found = inspect_path(path)
+    assert found["rounds"] == again.rounds
+    assert found["remaining"] == again.remaining
+    assert verify_path(path).ok
     with PrivateLinear.open(path) as opened:
         assert opened.arms == arms
     with pytest.raises(SnapshotError, match="not a FLIPHAT"):

@@ -14,7 +14,7 @@
 | `statistics` | noisy sums of second moments, and when they are released |
 | `iht` | noisy iterative hard thresholding in a policy: a fit an episode |
 | `dense` | all columns, coefficients for each arm: `PrivateLinear`'s, with `dense_settings`, `arms` |
-| `statistics` | sums of rows cut to a ball and what releasing them costs: private integers, then noise |
+| `dense_sums` | sums of rows cut to a ball and what releasing them costs: private integers, then noise |
 | `dense_model` | what the dense fit knows and how it learns: public |
 | `one_fit` | the same in a regression: one fit |
 

@@ -3,7 +3,7 @@
 With rows of small l2 norm a Gaussian on all columns costs no more than picks, and nothing has to be sparse.
 An episode releases one vector: for each arm the sum of its rows times their rewards and how many they were,
 and the second moments of all rows together where they will be larger than their noise
-(:mod:`fliphat.fit.statistics`). Everything after it is public (:mod:`fliphat.fit.dense_model`).
+(:mod:`fliphat.fit.dense_sums`). Everything after it is public (:mod:`fliphat.fit.dense_model`).
 
 A claim is priced once, for one Gaussian vector of a size mu and `rounds_per_user` rows of one person; an
 episode's plan can't be made unless its vector is at most that large. A person's rows that are spread over
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import dense_model, draw, statistics
+from fliphat.fit import dense_model, dense_sums, draw
 from fliphat.fit.arms import ArmTable
 from fliphat.fit.dense_model import KnownLinear
 from fliphat.fit.dense_settings import DenseSettings, refuse_too_large
@@ -39,7 +39,7 @@ class DensePlan:
     Attributes
     ----------
     episode, rows : int
-    row_map : statistics.RowMap
+    row_map : dense_sums.RowMap
         How rows become vectors.
     parts : dict of Part
         What is released, with its noise.
@@ -51,13 +51,13 @@ class DensePlan:
 
     episode: int
     rows: int
-    row_map: statistics.RowMap
+    row_map: dense_sums.RowMap
     parts: dict[str, Part]
     claim: PricedRelease
     seed: int | None
 
     def __post_init__(self) -> None:
-        statistics.require_within(self.parts, self.claim)
+        dense_sums.require_within(self.parts, self.claim)
 
 
 class Dense:
@@ -133,7 +133,7 @@ class Dense:
             episode=episode,
             rows=rows,
             row_map=row_map,
-            parts=statistics.noise_for(shares, self._cap),
+            parts=dense_sums.noise_for(shares, self._cap),
             claim=self.claim,
             seed=self.settings.seed,
         )
@@ -157,7 +157,7 @@ class Dense:
         slots = (
             np.asarray(rows[:, -1]).astype(np.int64) if settings.disjoint else np.zeros(len(rows), np.int64)
         )
-        sums = statistics.integer_sums(
+        sums = dense_sums.integer_sums(
             rows[:, :-1],
             slots,
             (rewards - (low + high) / 2) / (high - low),
@@ -166,14 +166,14 @@ class Dense:
             groups=self.groups,
             parts=tuple(plan.parts),
         )
-        released = statistics.release(sums, plan.parts, draw.seeded(plan.seed, plan.episode), plan.row_map)
+        released = dense_sums.release(sums, plan.parts, draw.seeded(plan.seed, plan.episode), plan.row_map)
         return dense_model.learn(
             known, released, plan.row_map, plan.rows, self._scale, self.table.active, settings.exploration
         )
 
     def facts(self, plan: DensePlan, known: KnownLinear) -> dict[str, Any]:
         """Return what may be told about a finished fit."""
-        noise = plan.parts["gradient"].sigma * plan.row_map.ball / (2 * statistics.RADIUS * plan.rows)
+        noise = plan.parts["gradient"].sigma * plan.row_map.ball / (2 * dense_sums.RADIUS * plan.rows)
         return {
             "episode": plan.episode,
             "rounds": plan.rows,

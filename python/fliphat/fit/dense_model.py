@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.known import SparseEstimate
-from fliphat.fit.statistics import ReleasedSums, RowMap
+from fliphat.fit.dense_sums import ReleasedSums, RowMap
 
 __all__ = ["DRAWS", "KnownLinear", "begin", "best_places", "first_rows", "learn", "row_map", "shares"]
 

@@ -20,11 +20,13 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import make_fit
-from fliphat.fit.settings import PerEpisode, Settings, complete
+from fliphat.fit import make_fit, read_settings
+from fliphat.fit.dense_settings import DenseSettings
+from fliphat.fit.settings import EngineSettings, PerEpisode, complete
 from fliphat.policies.engine import snapshot, state
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.health import examine
+from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.store.directory import ledger
 from fliphat.policies.store.directory.journal import Frame, Journal
 from fliphat.policies.store.directory.ledger import CLAIMED
@@ -183,7 +185,7 @@ def _look(path: Path, *, check: bool) -> _Found:
         if layout is not None:
             Journal.refuse_missing(path, stem, layout)
             journal = Journal.only_read(
-                path, stem, layout=layout, dtype=settings["dtype"], dim=settings["dim"]
+                path, stem, layout=layout, dtype=settings["dtype"], dim=_row_width(settings)
             )
             frames, version = journal.look()
     return _Found(meta, episodes, users, keys, frames, version)
@@ -352,14 +354,25 @@ def _saved(path: Path) -> tuple[int, dict[str, Any], dict[str, npt.NDArray[Any]]
 # Both
 
 
+def _row_width(settings: dict[str, Any]) -> int:
+    dense = settings["fit"] == "dense"
+    return int(settings["dim"]) + dense
+
+
 def _engine(record: dict[str, Any]) -> tuple[dict[str, Any], Engine | None, str | None]:
     """Return the settings, and an engine without rows made of them, or why there can be none."""
     functions: dict[str, PerEpisode | None] = dict.fromkeys(("iterations", "step_size", "exploration"))
     try:
-        settings = Settings.from_dict(record, functions)
+        settings = read_settings(record, functions)
     except ValueError as error:
         return complete(record), None, str(error)
-    return settings.to_dict(), Engine(make_fit(settings)), None
+    return settings.to_dict(), _without_rows(settings), None
+
+
+def _without_rows(settings: EngineSettings) -> Engine:
+    if isinstance(settings, DenseSettings):
+        return PrivateLinear._engine_for(settings, None)
+    return Engine(make_fit(settings))
 
 
 def _public(engine: Engine | None, reason: str | None, filled: int) -> dict[str, Any]:
