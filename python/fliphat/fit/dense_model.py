@@ -21,8 +21,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.known import SparseEstimate
 from fliphat.fit.dense_sums import ReleasedSums, RowMap
+from fliphat.fit.known import SparseEstimate
 
 __all__ = ["DRAWS", "KnownLinear", "begin", "best_places", "first_rows", "learn", "row_map", "shares"]
 
@@ -33,10 +33,10 @@ DRAWS: Final = 32
 _SIMULATED: Final = 2048
 
 _FIRST, _ROUNDS_AN_ARM = 30, 8.0
-_PRIOR: Final = 0.8
+_PRIOR: Final = 2.0
 _INTERCEPT_PRIOR: Final = 0.5
 _SPREAD: Final = 0.25
-_APART: Final = 0.15
+_APART: Final = 0.05
 _MOMENT_SHARE: Final = 0.25
 _MOMENT_NOISE: Final = 0.5
 _SMALLEST_VARIANCE: Final = 0.05

@@ -16,6 +16,7 @@ from fliphat.fit.arms import ArmTable
 from fliphat.fit.dense import Dense
 from fliphat.fit.dense_settings import DenseSettings
 from fliphat.fit.settings import EngineSettings
+from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.linear_rule import LinearRule
@@ -71,6 +72,8 @@ class PrivateLinear(LivePolicy):
         A directory that keeps the policy; see :class:`fliphat.FLIPHAT`.
     durability : {"full", "batch"}
     memory_limit : int or str, optional
+    retention, reward_timeout : number of seconds or timedelta, optional
+        See :class:`fliphat.FLIPHAT`.
 
     Examples
     --------
@@ -107,6 +110,8 @@ class PrivateLinear(LivePolicy):
         store: str | os.PathLike[str] | None = None,
         durability: Literal["full", "batch"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
+        retention: AgeLimit | None = None,
+        reward_timeout: AgeLimit | None = None,
     ) -> None:
         table = _table(arms)
         settings = DenseSettings.checked(
@@ -128,10 +133,12 @@ class PrivateLinear(LivePolicy):
         arguments.choice("durability", durability, DURABILITIES)
         if store is not None:
             table.to_record()  # refuses ids that a store can't hold, before there is one
-        engine = _engine(settings, table, checked_memory_limit(memory_limit))
+        ages = Ages(retention, reward_timeout)
+        engine = _engine(settings, table, checked_memory_limit(memory_limit), ages)
         self._begin(engine, stacklevel=4)
         if store is not None:
             self._open(store, durability, engine, table)
+            engine.expire()
 
     def _open(self, store: Any, durability: str, engine: Engine, given: ArmTable) -> None:
         open_store(store, durability, engine)
@@ -281,13 +288,15 @@ class PrivateLinear(LivePolicy):
         *,
         durability: Literal["full", "batch"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
+        retention: AgeLimit | None = None,
+        reward_timeout: AgeLimit | None = None,
     ) -> Self:
         """Go on with a store that exists, with the arguments it was made with and the arms it has now.
 
         Parameters
         ----------
         store : path
-        durability, memory_limit
+        durability, memory_limit, retention, reward_timeout
             As in the constructor; the store does not remember them.
 
         Raises
@@ -296,32 +305,43 @@ class PrivateLinear(LivePolicy):
             If there is no store, or it is damaged or in use.
         """
         arguments.choice("durability", durability, DURABILITIES)
-        limit = checked_memory_limit(memory_limit)
-        engine = cls._engine_for(read_settings(recorded_settings(store), {}), limit)
+        limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
+        engine = cls._engine_for(read_settings(recorded_settings(store), {}), limit, ages)
         policy = cls.__new__(cls)
         policy._begin(engine, stacklevel=4)
         open_store(store, durability, engine)
+        engine.expire()
         return policy
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT) -> Self:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
+        retention: AgeLimit | None = None,
+        reward_timeout: AgeLimit | None = None,
+    ) -> Self:
         """Go on with a saved policy, and remove its file: a policy has one live copy.
 
         Parameters
         ----------
         path : path
-        memory_limit : int or str, optional
-            As in the constructor; the file does not remember it.
+        memory_limit, retention, reward_timeout
+            As in the constructor; the file does not remember them.
         """
-        return cls._loaded(path, {}, checked_memory_limit(memory_limit))
+        ages = Ages(retention, reward_timeout)
+        return cls._loaded(path, {}, checked_memory_limit(memory_limit), ages)
 
     @classmethod
-    def _engine_for(cls, settings: EngineSettings, memory_limit: int | None) -> Engine:
+    def _engine_for(
+        cls, settings: EngineSettings, memory_limit: int | None, ages: Ages | None = None
+    ) -> Engine:
         if not isinstance(settings, DenseSettings):
             raise SnapshotError(
                 f"the file holds another policy, of fit {settings.fit!r}, not a PrivateLinear"
             )
-        return _engine(settings, ArmTable(["an arm"]), memory_limit)
+        return _engine(settings, ArmTable(["an arm"]), memory_limit, ages)
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"fit": self._fit}
@@ -343,7 +363,7 @@ def _table(arms: Any) -> ArmTable:
     return ArmTable(arms)
 
 
-def _engine(settings: DenseSettings, table: ArmTable, memory_limit: int | None) -> Engine:
+def _engine(settings: DenseSettings, table: ArmTable, memory_limit: int | None, ages: Ages | None) -> Engine:
     fit = Dense(settings)
     fit.use_arms(table)
-    return Engine(fit, rule=LinearRule(fit), memory_limit=memory_limit)
+    return Engine(fit, rule=LinearRule(fit), memory_limit=memory_limit, ages=ages)

@@ -355,8 +355,7 @@ def _saved(path: Path) -> tuple[int, dict[str, Any], dict[str, npt.NDArray[Any]]
 
 
 def _row_width(settings: dict[str, Any]) -> int:
-    dense = settings["fit"] == "dense"
-    return int(settings["dim"]) + dense
+    return int(settings["dim"]) + (1 if settings["fit"] == "dense" else 0)
 
 
 def _engine(record: dict[str, Any]) -> tuple[dict[str, Any], Engine | None, str | None]:
