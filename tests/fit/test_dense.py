@@ -187,7 +187,7 @@ def test_with_little_noise_coefficients_are_found():
         policy.update_batch(decisions, chosen)
     policy.select(np.zeros(2))
     for arm, found in policy.coefficients.items():
-        assert np.allclose(found, truth[arm] + [0, 0, 0.5], atol=0.06), (arm, found)
+        assert np.allclose(found, truth[arm] + [0, 0, 0.5], atol=0.1), (arm, found)
 
 
 def test_what_is_known_survives_json_bit_for_bit():

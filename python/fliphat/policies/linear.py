@@ -155,7 +155,7 @@ class PrivateLinear(LivePolicy):
 
     # Playing
 
-    def select(self, contexts: Any, user: Any = None, key: Any = None) -> Decision:
+    def select(self, contexts: Any, user: Any = None, key: Any = None, *, arms: None = None) -> Decision:  # type: ignore[override]
         """Play one round.
 
         Parameters
@@ -165,17 +165,20 @@ class PrivateLinear(LivePolicy):
             does not raise: the round is played uniformly and not learned from.
         user, key : str, int or bytes, optional
             See :meth:`fliphat.FLIPHAT.select`.
+        arms : None
+            The policy knows its arms.
 
         Returns
         -------
         Decision
             Its `arm` is an id.
         """
+        _refuse_ids(arms)
         decision = super().select(contexts, user, key)
         arm: Any = self._ids[decision.arm]
         return decision._replace(arm=arm)
 
-    def select_batch(
+    def select_batch(  # type: ignore[override]
         self, contexts: Any, users: Sequence[Any] | None = None, *, arms: int | None = None
     ) -> Decisions:
         """Play several rounds at once.
@@ -194,6 +197,7 @@ class PrivateLinear(LivePolicy):
         Decisions
             `arms` are ids: an array of integers if all ids are, of objects otherwise.
         """
+        _refuse_ids(None if isinstance(arms, int) else arms)
         decisions = super().select_batch(contexts, users, arms=arms)
         return dataclasses.replace(decisions, arms=self._id_array[decisions.arms])
 
@@ -353,6 +357,11 @@ class PrivateLinear(LivePolicy):
     def __repr__(self) -> str:
         s = self._settings
         return f"PrivateLinear({len(self.arms)} arms, dim={s.dim}, epsilon={s.epsilon}, delta={s.delta})"
+
+
+def _refuse_ids(arms: object) -> None:
+    if arms is not None:
+        raise TypeError("arms must be left out: the policy knows its arms, see add_arm and remove_arm")
 
 
 def _table(arms: Any) -> ArmTable:

@@ -20,6 +20,7 @@ from fliphat.fit.dense_model import DRAWS, KnownLinear
 from fliphat.kernels import _rows
 from fliphat.policies.engine import inputs
 from fliphat.policies.engine.exploring import vote_code
+from fliphat.policies.engine.rule import ArmsOfRounds
 
 __all__ = ["LinearChooser", "LinearRule"]
 
@@ -81,9 +82,9 @@ class LinearRule:
         rows, n = inputs.one_round(contexts, settings.dim)
         return rows, n, count
 
-    def _require_arms(self, given: int) -> None:
+    def _require_arms(self, given: ArmsOfRounds) -> None:
         count = len(self.table.active)
-        if given != count:
+        if np.any(given != count):
             raise ValueError(f"contexts must have a row for each of the {count} arms, got {given}")
 
     def chooser(self, known: KnownLinear) -> LinearChooser:

@@ -6,7 +6,7 @@ public. The chooser is what plays: it writes the row that is kept and says which
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,10 @@ from fliphat import _native
 from fliphat.fit.base import Known
 from fliphat.policies.engine import inputs
 
-__all__ = ["ArmRule", "Chooser", "RowForEachArm"]
+__all__ = ["ArmRule", "ArmsOfRounds", "Chooser", "RowForEachArm"]
+
+#: Arms of each of several rounds: the same of all, or a number for each.
+ArmsOfRounds: TypeAlias = int | npt.NDArray[np.int64]
 
 _Choice = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]
 _SparseChoice = tuple[
@@ -103,7 +106,7 @@ class ArmRule(Protocol):
     def one_round(self, contexts: Any) -> tuple[inputs.Contexts, int]:
         """Return the contexts of one round, checked for structure, and its number of arms."""
 
-    def many_rounds(self, contexts: Any, arms: int | None) -> tuple[inputs.Contexts, int, int]:
+    def many_rounds(self, contexts: Any, arms: int | None) -> tuple[inputs.Contexts, int, ArmsOfRounds]:
         """Return the contexts of several rounds as rows, how many rounds, and arms a round."""
 
     def chooser(self, known: Any) -> Chooser:
@@ -126,7 +129,7 @@ class RowForEachArm:
         """Return contexts of shape (K, dim), and K."""
         return inputs.one_round(contexts, self._dim)
 
-    def many_rounds(self, contexts: Any, arms: int | None) -> tuple[inputs.Contexts, int, int]:
+    def many_rounds(self, contexts: Any, arms: int | None) -> tuple[inputs.Contexts, int, ArmsOfRounds]:
         """Return contexts of shape (n, K, dim) as rows, n, and K."""
         return inputs.many_rounds(contexts, self._dim, arms)
 

@@ -71,9 +71,6 @@ class Store(Protocol):
         A code of +inf is a round that was cancelled, unless its row is one of zeros already.
         """
 
-    def keep(self, name: str, value: Any) -> None:
-        """Keep one of the engine's own numbers now, as JSON, in place of what was kept under its name."""
-
     def append_time(self, row: int, seconds: float) -> None:
         """Keep when a row of the open episode was about to be played, in seconds since 1970."""
 

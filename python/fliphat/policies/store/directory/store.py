@@ -139,11 +139,6 @@ class DirectoryStore:
             self._ledger.raise_version(ledger.WITH_TIMES)
             self._journal.add_time(row, seconds)
 
-    def keep(self, name: str, value: Any) -> None:
-        """Write one of the engine's own numbers to the ledger."""
-        with self, self._ledger.transaction() as connection:
-            ledger.put(connection, name, json.dumps(value))
-
     # What a release does, in this order
 
     def claim(self, episode: Episode) -> None:
