@@ -7,13 +7,24 @@ from scipy.stats import chisquare
 from sklearn.linear_model import Lasso
 
 from fliphat.environments import SparseLinear
-from fliphat.policies import GreedyIHT, LassoBandit, LinUCB, Policy, UniformRandom
+from fliphat.policies import (
+    DoublyRobustLasso,
+    ExploreThenCommit,
+    GreedyIHT,
+    LassoBandit,
+    LinUCB,
+    Policy,
+    ThresholdedLasso,
+    UniformRandom,
+)
 
 ALL = [
     lambda: UniformRandom(30, seed=1),
     lambda: LassoBandit(30, seed=1),
     lambda: LinUCB(30, seed=1),
     lambda: GreedyIHT(30, 5, reward_scale=1.5, seed=1),
+    lambda: ThresholdedLasso(30, seed=1),
+    lambda: ExploreThenCommit(30, 4, 400, seed=1),
 ]
 LEARNERS = [
     *ALL[1:],
@@ -141,3 +152,40 @@ def test_iht_needs_scales_and_then_behaves_the_same(scale):
     policy = GreedyIHT(30, 5, reward_scale=1.5 * scale, context_scale=scale, seed=1)
     regret = policy.play(world(context_scale=scale), 2000).regret
     assert regret[-500:].mean() < 0.02 * regret[:30].mean()
+
+
+def test_the_thresholded_lasso_refits_on_what_stands_out():
+    policy = ThresholdedLasso(30, seed=1)
+    through_the_api(policy, world(), 200)
+    kept = np.flatnonzero(policy.estimate)
+    assert set(kept) == set(world().truth[0])
+    assert np.allclose(policy.estimate[kept], world().truth[1], atol=0.05)
+
+
+def test_explore_then_commit_fits_once():
+    policy = ExploreThenCommit(30, 4, 2000, seed=1)
+    wanted = 2000 ** (2 / 3) * (16 * math.log(30)) ** (1 / 3)
+    assert policy.exploration_rounds == math.floor(wanted) == policy.remaining
+    policy.play(world(), policy.exploration_rounds)
+    fitted = policy.estimate.copy()
+    assert np.count_nonzero(fitted) >= 4
+    policy.play(world(), 1000)
+    assert (policy.estimate == fitted).all()
+
+
+def test_the_doubly_robust_lasso_explores_and_learns():
+    policy = DoublyRobustLasso(30, seed=1)
+    assert isinstance(policy, Policy)
+    random = UniformRandom(30).play(world(), 2000).regret.mean()
+    assert policy.play(world(), 4000).regret[-500:].mean() < 0.5 * random
+    *_, honest = through_the_api(DoublyRobustLasso(30, seed=1), world(), 1500)
+    assert honest[-300:].mean() < 0.7 * random
+    # Pseudo-rewards are unbiased for the mean context, whatever the estimate is.
+    contexts = world().draw(4000).contexts
+    policy = DoublyRobustLasso(30, exploration=1e9, seed=2)
+    policy._estimate[:] = 0.3
+    _, kept = policy._choose(contexts)
+    truth = world().coefficients
+    rows, mean, weight = kept[:, :30], kept[:, 30:60], kept[:, 60]
+    pseudo = mean @ policy._estimate + ((rows @ truth) - rows @ policy._estimate) / weight
+    assert abs((pseudo - mean @ truth).mean()) < 0.05

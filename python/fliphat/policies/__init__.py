@@ -1,6 +1,14 @@
 """Policies: what to play, and how it is learned privately."""
 
-from fliphat.policies.baselines import GreedyIHT, LassoBandit, LinUCB, UniformRandom
+from fliphat.policies.baselines import (
+    DoublyRobustLasso,
+    ExploreThenCommit,
+    GreedyIHT,
+    LassoBandit,
+    LinUCB,
+    ThresholdedLasso,
+    UniformRandom,
+)
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.health import Health, HealthWarning
 from fliphat.policies.linear import PrivateLinear
@@ -21,7 +29,9 @@ __all__ = [
     "CopyError",
     "Decision",
     "Decisions",
+    "DoublyRobustLasso",
     "EpisodeFacts",
+    "ExploreThenCommit",
     "GreedyIHT",
     "Health",
     "HealthWarning",
@@ -33,5 +43,6 @@ __all__ = [
     "SparseEstimate",
     "SpillError",
     "StoreError",
+    "ThresholdedLasso",
     "UniformRandom",
 ]

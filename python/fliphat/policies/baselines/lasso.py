@@ -60,6 +60,7 @@ class LassoBandit(GreedyBaseline):
         self._next = self._times.after(0)
         self._gram = np.zeros((self.dim, self.dim))
         self._correlations = np.zeros(self.dim)
+        self._fitted = np.zeros(self.dim)
         self._estimate = np.zeros(self.dim)
         self._new: list[tuple[npt.NDArray[Any], npt.NDArray[np.float64]]] = []
 
@@ -81,14 +82,19 @@ class LassoBandit(GreedyBaseline):
             self._new.clear()
             self._gram += X.T @ X  # NumPy sees the symmetry and does half the work
             self._correlations += X.T @ y
-            self._estimate = kernels.lasso(
+            self._fitted = kernels.lasso(
                 self._gram,
                 self._correlations,
                 self.rounds / 2 * self._level(self.rounds),
-                start=self._estimate,
+                start=self._fitted,
                 tolerance=_TOLERANCE,
             )
+            self._estimate = self._finish(self._fitted)
             self._next = self._times.after(self.rounds)
+
+    def _finish(self, fitted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return what arms are scored by, from the Lasso's coefficients."""
+        return fitted
 
     def _level(self, rounds: int) -> float:
         log_dim = math.log(max(self.dim, 2))

@@ -22,15 +22,27 @@ from fliphat import arguments, kernels
 from fliphat.fit.statistics import Noise, Released, Rule, SecondMoments, Statistic, bought, price
 from fliphat.fit.statistics.moments import GramAndMoment
 from fliphat.policies.baselines.base import Baseline
-from fliphat.policies.outcomes import Environment
+from fliphat.policies.outcomes import Environment, Played, PlayedParts
 from fliphat.privacy.priced import VectorNoise
 
-__all__ = ["CALIBRATIONS", "FAILURE", "Peer", "PeerPrivacy", "RidgePeer", "default_norm"]
+__all__ = [
+    "CALIBRATIONS",
+    "FAILURE",
+    "OptimisticPeer",
+    "Peer",
+    "PeerPrivacy",
+    "RidgePeer",
+    "SteppingPeer",
+    "default_norm",
+]
 
 CALIBRATIONS: Final = ("proven", "paper")
 
 #: alpha of confidence widths.
 FAILURE: Final = 0.01
+
+#: Rounds that are drawn at once for a policy that plays them one by one.
+_ROUNDS_AT_ONCE: Final = 256
 
 _Floats = npt.NDArray[np.float64]
 
@@ -145,10 +157,16 @@ class Peer(Baseline):
             sums = np.zeros(self.statistic.size, np.int64)
             for some_rows, some_rewards in self._new:
                 sums += self.statistic.of(some_rows, some_rewards)
-            count = sum(len(some_rewards) for _, some_rewards in self._new)
-            self._new.clear()
-            self._read(self._running.add(sums, count))
+            rows_of_block = [some_rows for some_rows, _ in self._new]
+            self._new = []
+            released = self._release(sums, rows_of_block)
+            if released is not None:
+                self._read(released)
             self._next = self.rule.after(self.rounds)
+
+    def _release(self, sums: npt.NDArray[np.int64], rows: list[npt.NDArray[Any]]) -> Released | None:
+        """Release the sums between two boundaries; None where public rules say to wait."""
+        return self._running.add(sums, sum(map(len, rows)))
 
     def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         return np.asarray(kernels.select_arms(contexts, self._estimate, self._rng), np.int64)
@@ -160,16 +178,14 @@ class Peer(Baseline):
         return outcome
 
 
-class RidgePeer(Peer):
-    """A peer that solves noisy normal equations, and may add a bonus for what is uncertain.
+class OptimisticPeer(Peer):
+    """A peer that solves normal equations, and may add a bonus for what is uncertain.
 
     Parameters
     ----------
     optimistic : bool
         Whether arms get the width times ``|x|_{V^-1}``; greedy otherwise.
     """
-
-    statistic: SecondMoments | GramAndMoment
 
     def __init__(self, dim: int, *, optimistic: bool, **options: Any) -> None:
         super().__init__(dim, **options)
@@ -178,27 +194,9 @@ class RidgePeer(Peer):
         self._root: npt.NDArray[np.float32] | None = None
         self._bonus = 0.0
 
-    @abstractmethod
-    def _shift(self, released: Released) -> float:
-        """Return what is added to the diagonal of the noisy X'X."""
-
     def _width(self, released: Released) -> float:
         """Return how many units of ``|x|_{V^-1}`` an arm's bonus has; only asked of the optimistic."""
         return 0.0
-
-    def _noise_norm(self, released: Released, horizon: float) -> float:
-        """Return a bound on the operator norm of the noise in X'X that holds in all rounds with 1 - alpha.
-
-        ``sd * (2 sqrt(d) + sqrt(2 ln(2 T / alpha)))`` for a symmetric Gaussian matrix whose entries have the
-        deviation sd above the diagonal and sqrt(2) sd on it.
-        """
-        deviation = self.statistic.gram_deviation(self.noise) * math.sqrt(released.nodes)
-        return deviation * (2 * math.sqrt(self.dim) + math.sqrt(2 * math.log(2 * horizon / FAILURE)))
-
-    def _read(self, released: Released) -> None:
-        gram, moment = self.statistic.read(released.values)
-        gram[np.diag_indices(self.dim)] += self._shift(released)
-        self._use(gram, moment, released)
 
     def _use(self, matrix: _Floats, moment: _Floats, released: Released) -> None:
         if not self.optimistic:
@@ -226,6 +224,88 @@ class RidgePeer(Peer):
         outcome = drawn.settle(self._arms(drawn.contexts))
         self._take_in(outcome.rows, outcome.rewards)
         return outcome
+
+
+class RidgePeer(OptimisticPeer):
+    """A peer whose X'X is noisy, too."""
+
+    statistic: SecondMoments | GramAndMoment
+
+    @abstractmethod
+    def _shift(self, released: Released) -> float:
+        """Return what is added to the diagonal of the noisy X'X."""
+
+    def _noise_norm(self, released: Released, horizon: float) -> float:
+        """Return a bound on the operator norm of the noise in X'X that holds in all rounds with 1 - alpha.
+
+        ``sd * (2 sqrt(d) + sqrt(2 ln(2 T / alpha)))`` for a symmetric Gaussian matrix whose entries have the
+        deviation sd above the diagonal and sqrt(2) sd on it.
+        """
+        deviation = self.statistic.gram_deviation(self.noise) * math.sqrt(released.nodes)
+        return deviation * (2 * math.sqrt(self.dim) + math.sqrt(2 * math.log(2 * horizon / FAILURE)))
+
+    def _read(self, released: Released) -> None:
+        gram, moment = self.statistic.read(released.values)
+        gram[np.diag_indices(self.dim)] += self._shift(released)
+        self._use(gram, moment, released)
+
+
+class SteppingPeer(Baseline):
+    """A peer whose estimate changes with every round, greedily played."""
+
+    def __init__(self, dim: int, seed: int | None) -> None:
+        super().__init__(dim, seed)
+        self._estimate: _Floats = np.zeros(self.dim)
+
+    @property
+    @abstractmethod
+    def privacy(self) -> PeerPrivacy:
+        """What the noise buys."""
+
+    @abstractmethod
+    def _step_on(self, row: npt.NDArray[Any], reward: float) -> None:
+        """Learn from one round; `rounds` has counted it already."""
+
+    @property
+    def remaining(self) -> int:
+        """One round."""
+        return 1
+
+    @property
+    def estimate(self) -> _Floats:
+        """What arms are scored by."""
+        return self._estimate
+
+    def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        return np.asarray(kernels.select_arms(contexts, self._estimate, self._rng), np.int64)
+
+    def _learn(self, rows: npt.NDArray[Any], rewards: _Floats) -> None:
+        # Rewards that came together are learned from one by one, each as the round that it is.
+        self.rounds -= len(rewards)
+        for row, reward in zip(rows, rewards, strict=True):
+            self.rounds += 1
+            self._step_on(row, float(reward))
+
+    def play(self, environment: Environment, rounds: int) -> Played:
+        """Play simulated rounds, drawn many at a time and played one by one."""
+        if environment.dim != self.dim:
+            raise ValueError(
+                f"environment must have the policy's dim = {self.dim}, got dim = {environment.dim}"
+            )
+        parts = PlayedParts()
+        while parts.rounds < rounds:
+            drawn = environment.draw(min(rounds - parts.rounds, _ROUNDS_AT_ONCE))
+            count, arms = drawn.means.shape
+            rewards = [drawn.settle(np.full(count, arm), rows=False).rewards for arm in range(arms)]
+            chosen = np.zeros(count, np.int64)
+            for i, contexts in enumerate(drawn.contexts):
+                known = self._estimate.any()
+                arm = int((contexts @ self._estimate).argmax() if known else self._rng.integers(arms))
+                chosen[i] = arm
+                self.rounds += 1
+                self._step_on(contexts[arm], float(rewards[arm][i]))
+            parts.add(drawn.settle(chosen, rows=False))
+        return parts.joined()
 
 
 def _positive_root(matrix: _Floats) -> _Floats:
