@@ -85,7 +85,7 @@ def test_each_step_from_the_papers_constants_to_the_default_lowers_the_regret():
 
 def test_full_experiments_are_the_published_ones():
     full = {name: experiment(name) for name in NAMES}
-    assert len(NAMES) == 9
+    assert len(NAMES) == 10
     assert full["regret-vs-time"].repeats == 60 and full["regret-vs-dimension"].repeats == 50
     time = {tuple(dict(cell.labels).values()) for cell in full["regret-vs-time"].cells}
     assert time == {("FLIPHAT", e) for e in (0.5, 1.0, 2.0, 5.0, 10.0)} | {("random",), ("Lasso",)}

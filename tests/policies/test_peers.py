@@ -23,10 +23,12 @@ from fliphat.policies.peers import (
     zheng,
 )
 from fliphat.policies.peers import base as peers_base
+from fliphat.policies.peers.audit import peer_cases
 from fliphat.policies.peers.frank_wolfe import vertex_cost
 from fliphat.policies.peers.han_local import sphere_radius
 from fliphat.policies.peers.rare_switching import largest_quotient
 from fliphat.policies.peers.shariff_sheffet import paper_deviation
+from fliphat.privacy.audit import audit_case
 
 DELTA = 0.01
 
@@ -382,3 +384,40 @@ def test_frank_wolfe_without_a_seed_picks_with_the_kernel_and_ends_with_its_hori
     policy.play(world(dim=3, sparsity=1), 3)
     with pytest.raises(ValueError, match="at most the horizon = 3"):
         policy.play(world(dim=3, sparsity=1), 1)
+
+
+@pytest.mark.parametrize("case", peer_cases(), ids=lambda case: case.name)
+def test_claims_of_released_sums_stand_and_broken_ones_are_caught(case):
+    finding = audit_case(case, 100_000, seed=1)
+    assert finding.as_it_should_be, finding
+    if not finding.control and case.cost == 1:
+        assert finding.lower_bound > 0.8  # the neighbours hurt: half the noise would be refuted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "floor"),
+    [
+        (
+            lambda seed: ShariffSheffet(20, 1.0, DELTA, horizon=20_000, optimistic=False, seed=seed),
+            (0.0, 0.10),
+        ),
+        (lambda seed: RareSwitching(20, 1.0, DELTA, optimistic=False, seed=seed), (0.0, 0.04)),
+        (lambda seed: MomentGreedy(20, 1.0, DELTA, seed=seed), (0.0, 0.04)),
+        (
+            lambda seed: ShariffSheffet(20, 1.0, DELTA, horizon=20_000, calibration="paper", seed=seed),
+            (0.95, 1.1),
+        ),
+        (
+            lambda seed: ZhengLocal(20, 1.0, DELTA, horizon=20_000, calibration="paper", seed=seed),
+            (0.95, 1.1),
+        ),
+    ],
+)
+def test_calibrated_peers_learn_and_published_ones_play_at_random(make, floor):
+    shares = []
+    for seed in range(15_000, 15_010):
+        worlds = [SparseLinear(20, arms=3, sparsity=5, seed=seed) for _ in range(2)]
+        random = UniformRandom(20, seed=seed).play(worlds[0], 20_000).regret.sum()
+        shares.append(make(seed).play(worlds[1], 20_000).regret.sum() / random)
+    assert floor[0] <= np.mean(shares) <= floor[1]

@@ -48,6 +48,9 @@ class Experiment:
         Repeats have this seed and those after it.
     delta : str
         The delta of the private policies, as the figure states it.
+    table : callable, optional
+        From an experiment and its summaries to a header and rows of text, where the ordinary table of means
+        does not say enough.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Experiment:
     beside: str = "published"
     first_seed: int = 0
     delta: str = "0.01"
+    table: Callable[[Experiment, Sequence[Summary]], list[list[str]]] | None = None
 
     def sentence(self, summaries: Sequence[Summary]) -> str:
         """Return what the numbers say, whatever they are.

@@ -56,6 +56,8 @@ def write_csv(experiment: Experiment, summaries: Sequence[Summary], path: Path) 
 
 def table_rows(experiment: Experiment, summaries: Sequence[Summary]) -> list[list[str]]:
     """Return a header and the last round's means, as text."""
+    if experiment.table is not None:
+        return experiment.table(experiment, summaries)
     names = _label_names(experiment)
     ends = at_the_end(summaries)
     compared = any(experiment.published_beside(summary) is not None for summary in ends)

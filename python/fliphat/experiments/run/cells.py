@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
+import tracemalloc
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -21,6 +23,9 @@ __all__ = ["KEY_FORMAT", "Cell", "Labels", "Run", "grid", "run_cell"]
 #: How :meth:`Cell.key` is made. 1 had the modules of functions in it; 2 has their stable names. A change to
 #: what keys are made of needs a new number, so that old results are refused and not silently run again.
 KEY_FORMAT: Final = 2
+
+#: Of a measured cell's runs, one in so many has its memory traced.
+_TRACED_EVERY: Final = 5
 
 #: What a cell is called, such as (("policy", "FLIPHAT"), ("epsilon", 1.0)).
 Labels: TypeAlias = tuple[tuple[str, str | float], ...]
@@ -41,6 +46,10 @@ class Cell:
     rounds : int
     checkpoints : tuple of int
         Rounds after which the cumulative regret is recorded, ascending; the last is `rounds`.
+    most_repeats : int, optional
+        Repeats of a slow cell, where a sweep has more for others.
+    measured : bool
+        Whether runs are timed and their memory is traced.
     """
 
     labels: Labels
@@ -48,6 +57,8 @@ class Cell:
     world: Recipe
     rounds: int
     checkpoints: tuple[int, ...]
+    most_repeats: int | None = None
+    measured: bool = False
 
     def __post_init__(self) -> None:
         arguments.integer("rounds", self.rounds, 1, 2**40)
@@ -83,15 +94,20 @@ class Run:
     seed : int
     regret : tuple of float
         Cumulative regret at the cell's checkpoints.
+    seconds, megabytes : float, optional
+        CPU time, and the most memory that Python and NumPy held; see :func:`run_cell`.
     """
 
     key: str
     labels: Labels
     seed: int
     regret: tuple[float, ...]
+    seconds: float | None = field(default=None, compare=False)
+    megabytes: float | None = field(default=None, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a record for JSON."""
+        costs = {"seconds": self.seconds, "megabytes": self.megabytes}
         return {
             "format": KEY_FORMAT,
             "fliphat": __version__,
@@ -99,6 +115,7 @@ class Run:
             "seed": self.seed,
             **dict(self.labels),
             "regret": list(self.regret),
+            **{name: cost for name, cost in costs.items() if cost is not None},
         }
 
 
@@ -106,6 +123,8 @@ def run_cell(cell: Cell, seed: int) -> Run:
     """Play one cell with one seed: a pure function, the same on any machine of the same kind.
 
     Environments of one seed draw the same contexts and the same reward noise, whatever the policy.
+
+    A measured cell is timed, except for every fifth seed, whose memory is traced instead: tracing takes time.
 
     Examples
     --------
@@ -116,6 +135,21 @@ def run_cell(cell: Cell, seed: int) -> Run:
     >>> dict(run.labels)["policy"], len(run.regret)
     ('random', 1)
     """
+    traced = cell.measured and seed % _TRACED_EVERY == 0
+    if traced:
+        tracemalloc.start()
+    started = time.process_time()
+    try:
+        regret = _regret(cell, seed)
+        seconds = time.process_time() - started if cell.measured and not traced else None
+        megabytes = tracemalloc.get_traced_memory()[1] / 1e6 if traced else None
+    finally:
+        if traced:
+            tracemalloc.stop()
+    return Run(cell.key(seed), cell.labels, seed, regret, seconds, megabytes)
+
+
+def _regret(cell: Cell, seed: int) -> tuple[float, ...]:
     environment = cell.world(seed=seed)
     policy = cell.policy(environment=environment, seed=seed)
     with warnings.catch_warnings():
@@ -123,7 +157,7 @@ def run_cell(cell: Cell, seed: int) -> Run:
         warnings.simplefilter("ignore", HealthWarning)
         cumulative = np.cumsum(play(policy, environment, cell.rounds, to_the_end=True).regret)
     at = np.array(cell.checkpoints) - 1
-    return Run(cell.key(seed), cell.labels, seed, tuple(float(value) for value in cumulative[at]))
+    return tuple(float(value) for value in cumulative[at])
 
 
 def grid(

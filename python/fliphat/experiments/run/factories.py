@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, arguments
 from fliphat.environments import (
     ClassificationBandit,
     Environment,
@@ -20,19 +20,33 @@ from fliphat.environments import (
     sparse_truth,
 )
 from fliphat.experiments.run.recipe import stable_name
-from fliphat.policies import GreedyIHT, LassoBandit, LinUCB, UniformRandom
+from fliphat.policies import (
+    DoublyRobustLasso,
+    ExploreThenCommit,
+    GreedyIHT,
+    LassoBandit,
+    LinUCB,
+    ThresholdedLasso,
+    UniformRandom,
+    peers,
+)
+from fliphat.policies.baselines.base import Baseline
 from fliphat.privacy.guarantee import PrivacyWarning
 
 __all__ = [
+    "doubly_robust_lasso",
     "drawn_truth",
+    "explore_then_commit",
     "greedy_iht",
     "lasso",
     "linucb",
     "mixed_units",
     "paper",
+    "peer",
     "private",
     "private_with_units",
     "random",
+    "thresholded_lasso",
 ]
 
 # Environments are made directly, and may not import experiments: their names are given here.
@@ -117,3 +131,29 @@ def greedy_iht(*, environment: Environment, seed: int, **options: Any) -> Greedy
 def linucb(*, environment: Environment, seed: int, **options: Any) -> LinUCB:
     """Return ridge LinUCB."""
     return LinUCB(environment.dim, seed=seed, **options)
+
+
+@stable_name("peer")
+def peer(*, environment: Environment, seed: int, name: str, **options: Any) -> Baseline:
+    """Return a private linear bandit of others, by its name in `fliphat.policies.peers`."""
+    arguments.choice("name", name, tuple(peers.__all__))
+    made: Baseline = getattr(peers, name)(environment.dim, seed=seed, **options)
+    return made
+
+
+@stable_name("thresholded_lasso")
+def thresholded_lasso(*, environment: Environment, seed: int, **options: Any) -> ThresholdedLasso:
+    """Return the thresholded Lasso bandit."""
+    return ThresholdedLasso(environment.dim, seed=seed, **options)
+
+
+@stable_name("explore_then_commit")
+def explore_then_commit(*, environment: Environment, seed: int, **options: Any) -> ExploreThenCommit:
+    """Return explore-the-sparsity-then-commit."""
+    return ExploreThenCommit(environment.dim, seed=seed, **options)
+
+
+@stable_name("doubly_robust_lasso")
+def doubly_robust_lasso(*, environment: Environment, seed: int, **options: Any) -> DoublyRobustLasso:
+    """Return the doubly robust Lasso bandit."""
+    return DoublyRobustLasso(environment.dim, seed=seed, **options)

@@ -31,6 +31,8 @@ class ResultFile:
     ----------
     found : dict of str to tuple of float
         Cumulative regret of each run that was in the file, by key.
+    costs : dict of str to pair of float or None
+        Seconds and megabytes of those runs, where they were measured.
 
     Raises
     ------
@@ -41,6 +43,7 @@ class ResultFile:
     def __init__(self, path: str | os.PathLike[str], *, resume: bool = False) -> None:
         self.path = Path(path)
         self.found: dict[str, tuple[float, ...]] = {}
+        self.costs: dict[str, tuple[float | None, float | None]] = {}
         if self.path.exists():
             if resume:
                 self._load()
@@ -57,6 +60,7 @@ class ResultFile:
                     break
                 self._require_this_version(record)
                 self.found[record["key"]] = tuple(record["regret"])
+                self.costs[record["key"]] = (record.get("seconds"), record.get("megabytes"))
                 whole += len(line)
             rest = lines.read()
         if rest:

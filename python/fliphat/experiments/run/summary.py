@@ -26,6 +26,8 @@ class Summary:
     repeats : int
     mean, low, high : float
         The mean and the ends of its 95 % interval; the ends are NaN for a single repeat.
+    seconds, megabytes : float, optional
+        The mean CPU time and the largest memory of the cell's runs, where they were measured.
     """
 
     labels: Labels
@@ -34,6 +36,8 @@ class Summary:
     mean: float
     low: float
     high: float
+    seconds: float | None = None
+    megabytes: float | None = None
 
     def label(self, name: str) -> Any:
         """Return one label, or None."""
@@ -59,12 +63,16 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 def summarise(cells: Iterable[Cell], runs: Iterable[Run]) -> list[Summary]:
     """Return a summary for each cell and checkpoint that has runs, in the cells' order."""
-    regret: dict[Labels, list[tuple[float, ...]]] = {}
+    found: dict[Labels, list[Run]] = {}
     for run in runs:
-        regret.setdefault(run.labels, []).append(run.regret)
+        found.setdefault(run.labels, []).append(run)
     summaries = []
     for cell in cells:
-        repeats = regret.get(cell.labels, [])
-        for at, values in zip(cell.checkpoints, zip(*repeats, strict=True), strict=False):
-            summaries.append(Summary(cell.labels, at, len(values), *mean_interval(values)))
+        repeats = found.get(cell.labels, [])
+        seconds = [run.seconds for run in repeats if run.seconds is not None]
+        megabytes = [run.megabytes for run in repeats if run.megabytes is not None]
+        costs = (float(np.mean(seconds)) if seconds else None, max(megabytes, default=None))
+        regret = zip(*(run.regret for run in repeats), strict=True)
+        for at, values in zip(cell.checkpoints, regret, strict=False):
+            summaries.append(Summary(cell.labels, at, len(values), *mean_interval(values), *costs))
     return summaries

@@ -62,12 +62,21 @@ def sweep(
         raise ValueError("cells must have labels of their own: two of them share theirs")
     if len(set(seeds)) < len(seeds):
         raise ValueError("seeds must differ: a repeated seed is the same run again")
-    wanted = {cell.key(seed): (cell, seed) for seed in seeds for cell in cells}
-    if len(wanted) < len(seeds) * len(cells):
+    planned = [
+        (cell, seed)
+        for number, seed in enumerate(seeds)
+        for cell in cells
+        if cell.most_repeats is None or number < cell.most_repeats
+    ]
+    wanted = {cell.key(seed): (cell, seed) for cell, seed in planned}
+    if len(wanted) < len(planned):
         raise ValueError("cells must differ in more than their labels: two of them are the same run")
     known = {} if results is None else results.found
+    costs = {} if results is None else results.costs
     done = {
-        key: Run(key, cell.labels, seed, known[key]) for key, (cell, seed) in wanted.items() if key in known
+        key: Run(key, cell.labels, seed, known[key], *costs.get(key, (None, None)))
+        for key, (cell, seed) in wanted.items()
+        if key in known
     }
     missing = [(cell, seed) for key, (cell, seed) in wanted.items() if key not in done]
     with Progress(task, len(wanted)) as progress:
