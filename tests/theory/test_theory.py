@@ -278,3 +278,14 @@ def test_sparse_eigenvalues_bound_every_sparse_vector_and_are_reached():
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("delta", [0.1, 0.01, 1e-6])
+def test_only_the_pure_half_of_the_lower_bound_is_proven_as_printed(delta):
+    assert theory.gap_in_proof(epsilon=5.0) is None
+    edge = math.sqrt(math.log(1 / delta))
+    for epsilon in (0.01, 0.5 * edge, 0.999 * edge):
+        assert epsilon**2 < math.log(1 / delta)  # what the theorem assumes, and its proof excludes
+        assert "the theorem assumes it is below" in theory.gap_in_proof(epsilon=epsilon, delta=delta)
+    with pytest.raises(ValueError, match="for the theorem to apply"):
+        theory.gap_in_proof(epsilon=edge, delta=delta)

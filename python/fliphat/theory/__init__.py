@@ -19,7 +19,13 @@ from fliphat.theory.eigenvalues import (
     equicorrelated_sparse_eigenvalues,
     sparse_eigenvalues,
 )
-from fliphat.theory.lower import LowerBound, hard_coefficient, lower_bound_threshold, regret_lower_bound
+from fliphat.theory.lower import (
+    LowerBound,
+    gap_in_proof,
+    hard_coefficient,
+    lower_bound_threshold,
+    regret_lower_bound,
+)
 from fliphat.theory.tuning import EstimationError, Tuning, arm_eigenvalues, estimation_error, tuning
 from fliphat.theory.upper import UpperBound, privacy_threshold, regret_upper_bound
 
@@ -32,6 +38,7 @@ __all__ = [
     "arm_eigenvalues",
     "equicorrelated_sparse_eigenvalues",
     "estimation_error",
+    "gap_in_proof",
     "hard_coefficient",
     "lower_bound_threshold",
     "privacy_threshold",

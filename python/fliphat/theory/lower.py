@@ -63,9 +63,7 @@ def regret_lower_bound(
 
     Notes
     -----
-    The term for delta > 0 is the paper's claim; its proof has a gap. The paragraph "Choice of rho" needs
-    ``epsilon^2 >= ln(1/delta)``, the opposite of what the theorem assumes: below that,
-    the root it bounds does not go to 0 with epsilon.
+    The term for delta > 0 is the paper's claim; its proof has a gap (:func:`gap_in_proof`).
 
     Examples
     --------
@@ -81,6 +79,39 @@ def regret_lower_bound(
     else:
         private = scale_log * math.sqrt(sparsity * -math.log(delta)) / epsilon
     return LowerBound(factor * private, factor * math.sqrt(sparsity * rounds * scale_log))
+
+
+def gap_in_proof(*, epsilon: float, delta: float = 0.0) -> str | None:
+    """Return why the private term of the lower bound is not proven as printed, or None where it is.
+
+    The half for delta = 0 stands. The half for delta > 0 does not, for any epsilon that its theorem is about:
+    the paragraph "Choice of rho" needs ``epsilon^2 >= ln(1/delta)``, the opposite of what the theorem assumes
+    (below that, the root it bounds does not go to 0 with epsilon); and the lemma by which it passes from
+    (epsilon, delta)-DP to zCDP asks for (epsilon(delta), delta)-DP at all delta at once, not at one pair.
+
+    Parameters
+    ----------
+    epsilon : float
+    delta : float, default 0.0
+
+    Returns
+    -------
+    str or None
+
+    Examples
+    --------
+    >>> gap_in_proof(epsilon=1.0) is None
+    True
+    >>> print(gap_in_proof(epsilon=1.0, delta=0.01))
+    the choice of rho needs epsilon^2 = 1 to be at least ln(1/delta) = 4.605; the theorem assumes it is below
+    """
+    epsilon, delta = _privacy(epsilon, delta)
+    if delta == 0:
+        return None
+    return (
+        f"the choice of rho needs epsilon^2 = {epsilon**2:.4g} to be at least ln(1/delta) = "
+        f"{-math.log(delta):.4g}; the theorem assumes it is below"
+    )
 
 
 def lower_bound_threshold(*, horizon: int, dim: int, sparsity: int, delta: float = 0.0) -> float:
