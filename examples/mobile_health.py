@@ -1,6 +1,6 @@
 """A mobile-health study: learn which prompt, if any, a phone should show now.
 
-Participants come back several times, answers arrive hours later or never, and what a phone knows (60 numbers
+Participants come back several times, answers arrive hours later or never, and what a phone knows (15 numbers
 about sleep, steps, mood, place) is sensitive. Every participant is protected as a whole: nobody else's
 prompts, and nothing the study publishes, says much about what they brought in all of their rounds.
 
@@ -9,63 +9,97 @@ prompts, and nothing the study publishes, says much about what they brought in a
 
 import heapq
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 
 from fliphat import FLIPHAT
+from fliphat.contexts import Crossed
 
 PROMPTS = ("nothing", "take a walk", "breathe", "go to bed")
 FACTS = 15  # what the phone knows; each prompt weighs them in its own way
 ROUNDS_EACH = 3
-ROUNDS = 20_000
+ROUNDS = 40_000
+AT_ONCE = 25
 
 # What helps, unknown to the policy: few of the 60 coordinates matter.
 EFFECT = np.zeros(len(PROMPTS) * FACTS)
 EFFECT[[15 + 2, 15 + 7, 30 + 4, 45 + 0, 45 + 9]] = 0.9, -0.8, 0.8, 0.9, -0.7
 
 
-def contexts_of(facts: np.ndarray) -> np.ndarray:
-    """One row a prompt: the facts, in that prompt's block of columns."""
-    contexts = np.zeros((len(PROMPTS), len(PROMPTS) * FACTS), dtype=np.float32)
-    for arm in range(len(PROMPTS)):
-        contexts[arm, arm * FACTS : (arm + 1) * FACTS] = facts
-    return contexts
+@dataclass
+class Study:
+    """What a study ends with: the policy, and what every round gained and could have gained."""
+
+    policy: FLIPHAT
+    gained: np.ndarray
+    possible: np.ndarray
+
+    @property
+    def published(self) -> np.ndarray:
+        """The effects that the study may publish."""
+        return self.policy.estimate.to_dense()
+
+
+def run(seed: int, *, noise_seed: int | None = None) -> Study:
+    """Run a study on simulated participants; `noise_seed` is for repeating a simulation, not for people."""
+    rng = np.random.default_rng(seed)
+    policy = FLIPHAT(
+        dim=len(EFFECT),
+        sparsity=6,
+        epsilon=4.0,
+        delta=1e-4,
+        rounds_per_user=ROUNDS_EACH,
+        # A coordinate is of size 1 under its own prompt and 0 under the three others: 0.5 on average (root
+        # mean square). The guess is public, made before anybody is asked.
+        context_scale=0.5,
+        # What is to be published must not be cut: answers are about 1 in size, and so are facts.
+        gradient_clip=1.5,
+        # Every prompt is shown to enough people before the first estimate, and to a tenth of them after it:
+        # a prompt that is never shown is never learned about.
+        first_episode=2_000,
+        growth=1.1,
+        exploration=0.1,
+        seed=noise_seed,
+    )
+    answers: list[tuple[float, int, float]] = []  # when, which decision, what
+    gained, possible = np.zeros(ROUNDS), np.zeros(ROUNDS)
+    own_block = np.eye(len(PROMPTS))
+    weights = EFFECT.reshape(len(PROMPTS), FACTS)
+    now = 0
+    while now < ROUNDS:
+        # The phones that ask in these minutes. One estimate chooses for all, so no more than it has left.
+        count = min(AT_ONCE, policy.remaining, ROUNDS - now)
+        facts = rng.standard_normal((count, FACTS))
+        facts[rng.random(count) < 0.01, 3] = np.nan  # a sensor failed: a prompt at random, nothing is learned
+        participants = [f"participant {i}" for i in rng.integers(ROUNDS // ROUNDS_EACH, size=count)]
+        decisions = policy.select_batch(Crossed(facts, own_block), participants, arms=PROMPTS)
+        effects = np.nan_to_num(facts) @ weights.T
+        benefits = effects[np.arange(count), [PROMPTS.index(prompt) for prompt in decisions.arms]]
+        gained[now : now + count], possible[now : now + count] = benefits, effects.max(axis=1)
+        delays, noise = rng.exponential(30, count), 0.3 * rng.standard_normal(count)
+        for i in np.flatnonzero(rng.random(count) < 0.8):  # the others never answer
+            answer = float(benefits[i] + noise[i])
+            heapq.heappush(answers, (now + i + delays[i], int(decisions.ids[i]), answer))
+        now += count
+        while answers and answers[0][0] <= now:
+            _, identity, reward = heapq.heappop(answers)
+            policy.update(identity, reward)
+    return Study(policy, gained, possible)
 
 
 def main() -> None:
     """Run the study and print what came out."""
-    rng = np.random.default_rng(2024)
-    # A coordinate is of size 1 under its own prompt and 0 under the three others: 0.5 on average (root mean
-    # square). The guess is public, made before anybody is asked.
-    policy = FLIPHAT(
-        dim=len(EFFECT), sparsity=6, epsilon=4.0, delta=1e-4, rounds_per_user=ROUNDS_EACH, context_scale=0.5
-    )
-    answers: list[tuple[int, int, float]] = []  # when, which decision, what
-    gained, possible = np.zeros(ROUNDS), np.zeros(ROUNDS)
-    for now in range(ROUNDS):
-        facts = rng.standard_normal(FACTS)
-        if rng.random() < 0.01:
-            facts[3] = np.nan  # a sensor failed: the round is played at random and not learned from
-        contexts = contexts_of(facts)
-        participant = f"participant {rng.integers(ROUNDS // ROUNDS_EACH)}"
-        decision = policy.select(contexts, user=participant)
-        effects = np.nan_to_num(contexts) @ EFFECT
-        gained[now], possible[now] = effects[decision.arm], effects.max()
-        if rng.random() < 0.8:  # the others never answer
-            delay = int(rng.exponential(30))
-            answer = effects[decision.arm] + 0.3 * rng.standard_normal()
-            heapq.heappush(answers, (now + delay, decision.id, float(answer)))
-        while answers and answers[0][0] <= now:
-            _, identity, reward = heapq.heappop(answers)
-            policy.update(identity, reward)
-
+    study = run(2024)
+    policy = study.policy
     print(policy.guarantee, end="\n\n")
     print("episode   rounds   smallest effect seen   mean benefit   of the best possible")
     edges = [0, *np.cumsum([facts.rounds for facts in policy.history]), ROUNDS]
     for episode, (begin, end) in enumerate(itertools.pairwise(edges)):
         seen = f"{policy.history[episode - 1].smallest_coefficient:.2f}" if episode else "none yet"
-        share = gained[begin:end].sum() / possible[begin:end].sum()
-        print(f"{episode:7d} {end - begin:8d} {seen:>22s} {gained[begin:end].mean():14.2f} {share:21.0%}")
+        gained, possible = study.gained[begin:end], study.possible[begin:end]
+        share = gained.sum() / possible.sum()
+        print(f"{episode:7d} {end - begin:8d} {seen:>22s} {gained.mean():14.2f} {share:21.0%}")
     print(f"\n{policy.late} answers came too late and were dropped; {len(policy.pending)} are awaited.")
     print("What the study may publish, and what is true:")
     for index, value in zip(policy.estimate.indices, policy.estimate.values, strict=True):

@@ -78,7 +78,8 @@ def traced(call, stop=None):
 class Play:
     """A policy that is reopened or loaded where it can't go on, and what it acknowledged."""
 
-    def __init__(self, directory, monkeypatch, *, stored, sparse=False, durability="batch"):
+    def __init__(self, directory, monkeypatch, *, stored, sparse=False, durability="batch", ids=False):
+        self.ids = ids
         self.directory, self.stored, self.durability = directory, stored, durability
         self.wrap = sp.csr_array if sparse else np.asarray
         self.fits = Fits(monkeypatch)
@@ -113,7 +114,13 @@ class Play:
 
     def select(self):
         self.number += 1
-        decision = self.played[self.number] = self.policy.select(self.contexts(self.number), user=self.number)
+        # Ids that no round had before: each is written down before its round is.
+        arms = [f"a{self.number}", f"b{self.number}"] if self.ids else None
+        decision = self.policy.select(
+            self.contexts(self.number), user=self.number, key=self.number, arms=arms
+        )
+        self.played[self.number] = decision
+        assert arms is None or decision.arm in arms
         return self.number, decision
 
     def one(self):
@@ -188,6 +195,7 @@ def save(play):
 ACTIONS = {
     "release": (release, 3, {"_turn", "_release", "_ready", "finish", "append"}),
     "select": (plain_select, 4, {"append", "append_rounds", "_append"}),
+    "select_by_id": (plain_select, 4, {"_code", "keep", "arm_ids", "_named"}),
     "update": (update, 4, {"update"}),
     "forget": (forget, 4, {"forget", "emptied"}),
     "forget_user": (forget_user, 2, {"forget", "_forget", "empty", "_write_again", "wipe"}),
@@ -198,7 +206,7 @@ ACTIONS = {
 
 def prepared(directory, monkeypatch, action, **options):
     directory.mkdir()
-    play = Play(directory, monkeypatch, **options)
+    play = Play(directory, monkeypatch, ids=action == "select_by_id", **options)
     play.go_on(ACTIONS[action][1])
     if action == "update":
         play.waiting = play.select()[1]
@@ -213,6 +221,10 @@ def run(play, action, stop):
     play.go_on(14)
     forgotten = {"forget": before, "forget_user": {2}, "cancel": {2}}.get(action, ())
     play.check(forgotten)
+    for number, decision in play.played.items():
+        # A retry of any round that was answered gets the same decision, its arm's id included.
+        contexts, arms = play.contexts(0), ["x", "y"] if play.ids else None
+        assert play.policy.select(contexts, user=number, key=number, arms=arms) == decision
     if action in ("forget_user", "cancel") and not cut:
         assert 2 not in play.learned and not (play.fits.of(0)[0][1][0] == 2).any(), "not forgotten"
     left = list(play.directory.glob("*.partial"))
