@@ -248,6 +248,8 @@ def test_tables_and_integers_are_the_numbers_they_hold():
     assert not policies[2].select(missing).valid
     with pytest.raises(ValueError, match="columns of the first DataFrame, in the same order"):
         policies[2].select(frames[0][["b", "a", "c"]])
+    with pytest.raises(ValueError, match="columns of the first DataFrame, in the same order"):
+        policies[2].select_batch([frames[0], frames[1][["b", "a", "c"]]])
     with pytest.raises(TypeError, match="numeric columns, got column 'b' of dtype"):
         FLIPHAT(dim=3, **GIVEN).select(pd.DataFrame({"a": [1.0], "b": ["secret"], "c": [1.0]}))
     with pytest.raises(ValueError, match="arms must be given for a DataFrame"):

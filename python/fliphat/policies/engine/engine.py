@@ -126,7 +126,8 @@ class Engine:
             known = self.keys.get(name)
             if known is not None:
                 return self._named(known)
-        self._check_columns(contexts)
+        if type(contexts) is not np.ndarray:  # the common case, without another look
+            self._check_columns(contexts)
         checked, arms = self.rule.one_round(contexts)
         offered = self._offered(ids, arms)
         episode = self._ready()
@@ -263,6 +264,9 @@ class Engine:
 
     def _check_columns(self, contexts: Any) -> None:
         """Refuse a DataFrame whose columns are others, or in another order, than in the first one."""
+        if isinstance(contexts, (list, tuple)):
+            for one in contexts:
+                self._check_columns(one)
         if not inputs.is_frame(contexts):
             return
         names = [str(name) for name in contexts.columns]
