@@ -18,6 +18,8 @@ __all__ = [
     "ball_gradient",
     "clipped_size",
     "clipped_sums",
+    "combine_columns",
+    "gather_columns",
     "gaussian_release",
     "laplace_fill",
     "laplace_release",
@@ -31,6 +33,7 @@ __all__ = [
     "project_l1",
     "read_all",
     "round_words",
+    "row_numbers",
     "scores",
     "second_moments",
     "seeded_draw",
@@ -38,7 +41,9 @@ __all__ = [
     "seeded_picks",
     "seeded_words",
     "select_arms",
+    "shifted_gradient",
     "simd_levels",
+    "whitened_gradient",
 ]
 
 VERSION: Final[str]
@@ -106,6 +111,51 @@ def ball_gradient(
 def clipped_size(
     residuals: NDArray[np.float64], cap: float, present: NDArray[np.uint8] | None = None
 ) -> int: ...
+def gather_columns(
+    rows: _Rows,
+    columns: NDArray[np.int64],
+    units: NDArray[np.float64] | None,
+    out: NDArray[np.float64],
+    first: int,
+    threads: int | None = None,
+    block_rows: int | None = None,
+) -> None: ...
+def combine_columns(
+    values: NDArray[np.float64],
+    weights: list[NDArray[np.float64]],
+    threads: int | None = None,
+    block_rows: int | None = None,
+) -> NDArray[np.float64]: ...
+def shifted_gradient(
+    rows: _Rows,
+    residuals: NDArray[np.float64],
+    clip: float,
+    shifts: NDArray[np.float64] | None = None,
+    units: NDArray[np.float64] | None = None,
+    present: NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    block_rows: int | None = None,
+    simd: str | None = None,
+) -> NDArray[np.int64]: ...
+def whitened_gradient(
+    values: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    whiten: NDArray[np.float64],
+    clip: float,
+    present: NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    block_rows: int | None = None,
+    simd: str | None = None,
+) -> NDArray[np.int64]: ...
+def row_numbers(
+    rows: _Rows,
+    size: float,
+    octaves: float,
+    units: NDArray[np.float64] | None = None,
+    present: NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    block_rows: int | None = None,
+) -> list[int]: ...
 def scores(contexts: _Rows, theta: NDArray[np.float64]) -> NDArray[np.float64]: ...
 def select_arms(
     contexts: _Rows, arms: int, theta: NDArray[np.float64], words: NDArray[np.uint64]

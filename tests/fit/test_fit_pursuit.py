@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, kernels
 from fliphat.fit import model, pilot, sums
 from fliphat.fit.pursuit import RADIUS, Pursuit, PursuitPlan
 from fliphat.fit.settings import Settings
@@ -53,9 +53,9 @@ class TestSums:
         units = 10.0 ** rng.integers(-2, 3, 6)
 
         def all_sums(rows: np.ndarray, rewards: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
-            support = sums.with_ones(1.0, sums.columns_of(rows, columns, units))
-            left = sums.residuals(support[:, 1:], rewards, present, theta, "squared")
-            shift = sums.combined(support, np.array([0.1, 0.5, -0.2]))
+            support = sums.with_room(rows, 1.0, columns, 0, units)
+            foreseen, shift = kernels.combine_columns(support, [theta, [0.1, 0.5, -0.2]])
+            left = sums.residuals(foreseen, rewards, present, "squared")
             return [
                 sums.candidate_sums(rows, left, present, 0.7, None)[0],
                 sums.candidate_sums(rows, left, present, 0.7, shift, units)[0],
@@ -97,14 +97,8 @@ class TestSums:
             assert (dense_sums == sums.candidate_sums(sparse, left, present, 0.5, *given)[0]).all()
         assert sums.row_numbers(rows, present, 1.0, 3.5) == sums.row_numbers(sparse, present, 1.0, 3.5)
         columns = np.array([3, 0])
-        assert (sums.columns_of(rows, columns) == sums.columns_of(sparse, columns)).all()
-
-    def test_blocks_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        rng = np.random.default_rng(1)
-        rows, left, present = some_rows(rng), rng.standard_normal(12), np.ones(12, bool)
-        whole = sums.candidate_sums(rows, left, present, 0.5, left)[0]
-        monkeypatch.setattr(sums, "_BLOCK", 18)
-        assert (sums.candidate_sums(rows, left, present, 0.5, left)[0] == whole).all()
+        dense_support, sparse_support = (sums.with_room(x, 2.0, columns, 1, units) for x in (rows, sparse))
+        assert (dense_support == sparse_support).all()
 
 
 class TestSecondMoments:

@@ -272,14 +272,20 @@ def release(
     steps, n = plan.steps, plan.rows
     noise = draw.seeded(plan.seed, plan.episode)
     told, units = plan.told, plan.units
-    support = sums.with_ones(steps.one, sums.columns_of(rows, known.columns, units))
-    left = sums.residuals(support[:, 1:], rewards, present, known.theta, told.loss, told.reward_range)
-    shift = None if steps.shift is None else sums.combined(support, steps.shift)
+    support = sums.with_room(rows, steps.one, known.columns, steps.picks, units)
+    # The intercept's column has the value `one` here.
+    weights = [np.concatenate([[known.theta[0] / steps.one], known.theta[1:]])]
+    foreseen, *shift = kernels.combine_columns(
+        support, weights if steps.shift is None else [*weights, steps.shift]
+    )
+    left = sums.residuals(foreseen, rewards, present, told.loss, told.reward_range)
     columns = signs = np.zeros(0, np.int64)
     if plan.picks is not None:
-        scores, _ = sums.candidate_sums(rows, left, present, steps.pick_clip, shift, units)
+        scores, _ = sums.candidate_sums(
+            rows, left, present, steps.pick_clip, shift[0] if shift else None, units
+        )
         columns, signs = noise.picks(scores, plan.picks, excluded=known.columns, signed=plan.signed)
-    support = np.ascontiguousarray(np.hstack([support, sums.columns_of(rows, columns, units)]))
+        sums.fill(support, rows, columns, 1 + len(known.columns), units)
     gradient, gradient_step = sums.whitened_sums(support, left, present, steps.value_clip, steps.whiten)
     scale = RADIUS / steps.ball
     moments = kernels.second_moments(support, radius=RADIUS, scale=scale, present=present)

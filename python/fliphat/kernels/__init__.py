@@ -14,12 +14,21 @@ from fliphat.kernels._niht import niht
 from fliphat.kernels._peel import peel
 from fliphat.kernels._price import price
 from fliphat.kernels._project import project_l1
+from fliphat.kernels._relative import (
+    combine_columns,
+    gather_columns,
+    row_numbers,
+    shifted_gradient,
+    whitened_gradient,
+)
 from fliphat.kernels._select import score, select_arms
 
 __all__ = [
     "ball_gradient",
     "clipped_gradient",
     "clipped_size",
+    "combine_columns",
+    "gather_columns",
     "gaussian_release",
     "laplace",
     "laplace_mechanism",
@@ -29,7 +38,10 @@ __all__ = [
     "pick_columns",
     "price",
     "project_l1",
+    "row_numbers",
     "score",
     "second_moments",
     "select_arms",
+    "shifted_gradient",
+    "whitened_gradient",
 ]

@@ -124,7 +124,7 @@ def ball_gradient(
     """
     rows, n, ball = _ball(X, columns, radius, scale, one, threads)
     factors = _rows.vector("residuals", residuals, n, ", one residual for each row of X")
-    groups = _integers("arms", arms)
+    groups = integers("arms", arms)
     if groups.shape != (n,):
         raise ValueError(f"arms must have shape ({n},), one arm for each row of X, got shape {groups.shape}")
     count = arguments.integer("count", count, 1, 2**31 - 1)
@@ -182,7 +182,7 @@ def _ball(
     rows = _rows.sparse_rows("X", X) if _rows.is_sparse(X) else _rows.dense_rows("X", X, 2, copy=False)
     _rows.nonempty("X", rows.shape)
     n, d = rows.shape
-    chosen = np.arange(d) if columns is None else _integers("columns", columns)
+    chosen = np.arange(d) if columns is None else integers("columns", columns)
     if chosen.ndim != 1:
         raise ValueError(f"columns must have one dimension, got shape {chosen.shape}")
     if np.ndim(scale) == 0:
@@ -191,7 +191,8 @@ def _ball(
     return rows, n, (chosen, scales, one, radius, threads)
 
 
-def _integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return values as int64, which must be integers already."""
     array = _rows.plain_array(name, values)
     if array.size == 0:
         array = array.astype(np.int64)

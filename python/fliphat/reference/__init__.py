@@ -16,6 +16,13 @@ from fliphat.reference._niht import iterative_hard_thresholding, niht
 from fliphat.reference._peel import peel
 from fliphat.reference._price import price
 from fliphat.reference._project import project_l1, project_l1_michelot
+from fliphat.reference._relative import (
+    combine_columns,
+    gather_columns,
+    row_numbers,
+    shifted_gradient,
+    whitened_gradient,
+)
 from fliphat.reference._select import score, select_arms
 from fliphat.reference._sigmoid import sigmoid
 
@@ -24,6 +31,8 @@ __all__ = [
     "clipped_gradient",
     "clipped_gradient_blocked",
     "clipped_size",
+    "combine_columns",
+    "gather_columns",
     "gaussian_release",
     "iterative_hard_thresholding",
     "laplace",
@@ -35,8 +44,11 @@ __all__ = [
     "price",
     "project_l1",
     "project_l1_michelot",
+    "row_numbers",
     "score",
     "second_moments",
     "select_arms",
+    "shifted_gradient",
     "sigmoid",
+    "whitened_gradient",
 ]

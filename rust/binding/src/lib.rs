@@ -29,6 +29,10 @@ mod _native {
     #[pymodule_export]
     use super::private::niht::{FitSettings, niht_fit, niht_fit_sums};
     #[pymodule_export]
+    use super::private::relative::{
+        combine_columns, gather_columns, row_numbers, shifted_gradient, whitened_gradient,
+    };
+    #[pymodule_export]
     use super::public::play::Estimate;
     #[pymodule_export]
     use super::public::price::price;

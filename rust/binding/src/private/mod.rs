@@ -3,3 +3,4 @@
 pub(crate) mod ball;
 pub(crate) mod gradient;
 pub(crate) mod niht;
+pub(crate) mod relative;

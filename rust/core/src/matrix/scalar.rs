@@ -28,6 +28,12 @@ pub trait Real: Copy + Default + PartialEq + Send + Sync + 'static {
     fn to_f64(self) -> f64;
     /// Neither NaN nor infinite.
     fn is_finite(self) -> bool;
+    /// The largest finite number instead of infinity.
+    fn finite(self) -> Self;
+    /// `self - other`.
+    fn less(self, other: Self) -> Self;
+    /// `self * other`.
+    fn times(self, other: Self) -> Self;
     /// `rint(clamp(self * k, -2^15, 2^15))` for any inputs; NaN gives 0.
     fn quantise(self, k: Self) -> i32;
     /// `sum + BIAS + quantise(self, k)` for finite inputs, wrapping; garbage but harmless otherwise.
@@ -60,6 +66,19 @@ macro_rules! real {
             #[inline(always)]
             fn is_finite(self) -> bool {
                 <$float>::is_finite(self)
+            }
+            #[inline(always)]
+            fn finite(self) -> Self {
+                let below = if self > <$float>::MAX { <$float>::MAX } else { self };
+                if below < <$float>::MIN { <$float>::MIN } else { below }
+            }
+            #[inline(always)]
+            fn less(self, other: Self) -> Self {
+                self - other
+            }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self * other
             }
             #[inline(always)]
             fn quantise(self, k: Self) -> i32 {

@@ -6,3 +6,4 @@ pub mod gradient;
 pub mod lattice;
 pub mod niht;
 pub mod peel;
+pub mod relative;

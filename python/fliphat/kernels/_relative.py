@@ -1,0 +1,270 @@
+"""Rows relative to what public columns say of them: gathered columns, and gradients as exact integer sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _native, arguments
+from fliphat.kernels import _ball, _gradient, _rows
+
+_Floats = npt.NDArray[np.float64]
+
+
+def gather_columns(
+    X: Any,
+    columns: npt.ArrayLike,
+    out: _Floats,
+    *,
+    first: int = 0,
+    units: npt.ArrayLike | None = None,
+    threads: int | None = None,
+) -> None:
+    """Write columns of all rows into `out`, dense, from its column `first` on.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
+        Never copied; other columns are not read.
+    columns : array_like of int, shape (k,)
+        Public columns, all different.
+    out : ndarray of float64, shape (n, m), in C order
+        Its columns from `first` to ``first + k - 1`` are written.
+    units : array_like, shape (k,), optional
+        Above 0: each column is divided by its unit.
+    threads : int, optional
+        By default all cores, or one if the work is small. It never changes the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> out = np.ones((2, 3))
+    >>> kernels.gather_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), [1, 0], out, first=1)
+    >>> out
+    array([[1., 2., 1.],
+           [1., 4., 3.]])
+    """
+    rows, n, threads = _checked(X, threads)
+    chosen = _ball.integers("columns", columns)
+    if chosen.ndim != 1:
+        raise ValueError(f"columns must have one dimension, got shape {chosen.shape}")
+    if not (isinstance(out, np.ndarray) and out.dtype == np.float64 and out.ndim == 2 and out.flags.carray):
+        raise TypeError("out must be a writable float64 array in C order with two dimensions")
+    if len(out) != n:
+        raise ValueError(f"out must have {n} rows, one for each row of X, got shape {out.shape}")
+    first = arguments.integer("first", first, 0, out.shape[1] - len(chosen))
+    sizes = None if units is None else _rows.vector("units", units, len(chosen), ", one unit for each column")
+    if len(chosen):
+        _native.gather_columns(_rows.native(rows), chosen, sizes, out, first, threads)
+
+
+def combine_columns(
+    values: _Floats, weights: Sequence[npt.ArrayLike], *, threads: int | None = None
+) -> list[_Floats]:
+    """Return ``values[:, : len(w)] @ w`` for each vector of weights, added up in the order of the columns.
+
+    Each sum is bitwise a function of its row: BLAS may add the columns of one row in another order than those
+    of the next.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, m), in C order
+    weights : sequence of array_like
+        Each of at most m numbers.
+    threads : int, optional
+        By default all cores, or one if the work is small. It never changes the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> kernels.combine_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), [[1.0, 10.0], [2.0]])
+    [array([21., 43.]), array([2., 6.])]
+    """
+    rows, n, threads = _checked_values(values, threads)
+    vectors = [_rows.vector("weights", w, None) for w in weights]
+    if any(len(vector) > rows.shape[1] for vector in vectors):
+        raise ValueError(f"weights must be at most {rows.shape[1]}, one for each column of values")
+    sums = _native.combine_columns(rows, vectors, threads)
+    return [sums[i * n : (i + 1) * n] for i in range(len(vectors))]
+
+
+def shifted_gradient(
+    X: Any,
+    residuals: npt.ArrayLike,
+    clip: float,
+    *,
+    shifts: npt.ArrayLike | None = None,
+    units: npt.ArrayLike | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+) -> tuple[npt.NDArray[np.int64], float]:
+    """Sum the rows' gradients relative to a shift of each row, clipped, in integers.
+
+    Row ``i`` has the numbers ``(X[i] / units - shifts[i]) * residuals[i]``, in the precision of `X`. Each is
+    clipped to ``[-clip, clip]``, expressed in steps of ``clip / 2**15``, and rounded to an integer. The
+    result is the same for any number of threads, any order of rows, dense or CSR, and replacing one row by
+    any other moves no sum by more than ``2**16``.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
+        Never copied. Rows are read once; sparse rows must have strictly increasing column numbers.
+    residuals : array_like, shape (n,)
+        What each row is multiplied with. A product that is no number counts as 0.
+    clip : float
+        Above 0: bound on each number.
+    shifts : array_like, shape (n,), optional
+        Taken off all coordinates of a row, those that are zero as well; cut at ``1e30``, and NaN counts as 0.
+    units : array_like, shape (d,), optional
+        Above 0, public sizes of columns.
+    present : ndarray of bool, shape (n,), optional
+        False marks a row that counts as zeros and is not read.
+    threads : int, optional
+        By default all cores, or one if the work is small. It never changes the result.
+
+    Returns
+    -------
+    sums : ndarray of int64, shape (d,)
+    step : float
+        ``sums * step / n`` is the mean clipped gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> X = np.array([[1.0, 0.5], [0.0, 2.0]])
+    >>> sums, step = kernels.shifted_gradient(X, [1.0, -0.25], 1.0, shifts=[0.5, 1.0])
+    >>> sums * step
+    array([ 0.75, -0.25])
+    """
+    rows, n, threads = _checked(X, threads)
+    clip = arguments.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
+    sums = _native.shifted_gradient(
+        _rows.native(rows),
+        _rows.vector("residuals", residuals, n, ", one residual for each row of X"),
+        clip,
+        None if shifts is None else _rows.vector("shifts", shifts, n, ", one shift for each row of X"),
+        _units(units, rows.shape[1]),
+        None if present is None else _gradient.present_flags(present, n),
+        threads,
+    )
+    return sums, clip / _gradient.LIMIT
+
+
+def whitened_gradient(
+    values: _Floats,
+    residuals: npt.ArrayLike,
+    whiten: npt.ArrayLike,
+    clip: float,
+    *,
+    present: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+) -> tuple[npt.NDArray[np.int64], float]:
+    """Sum the gradients on public columns in coordinates of their own, clipped, in integers.
+
+    Row ``i`` has the numbers ``(whiten @ values[i]) * residuals[i]``, clipped and rounded as in
+    :func:`shifted_gradient`. Replacing one row by any other moves no sum by more than ``2**16``.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, m), in C order
+    residuals : array_like, shape (n,)
+    whiten : array_like, shape (m, m)
+        Public.
+    clip, present, threads
+        See :func:`shifted_gradient`.
+
+    Returns
+    -------
+    sums : ndarray of int64, shape (m,)
+    step : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> sums, step = kernels.whitened_gradient(np.array([[1.0, 2.0]]), [0.5], [[1.0, 0.0], [-1.0, 1.0]], 1.0)
+    >>> sums * step
+    array([0.5, 0.5])
+    """
+    rows, n, threads = _checked_values(values, threads)
+    m = rows.shape[1]
+    clip = arguments.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
+    matrix = np.require(_rows.plain_array("whiten", whiten), np.float64, ["C", "A"])
+    if matrix.shape != (m, m):
+        raise ValueError(f"whiten must have shape ({m}, {m}), got shape {matrix.shape}")
+    factors = _rows.vector("residuals", residuals, n, ", one residual for each row of values")
+    flags = None if present is None else _gradient.present_flags(present, n)
+    sums = _native.whitened_gradient(rows, factors, matrix, clip, flags, threads)
+    return sums, clip / _gradient.LIMIT
+
+
+def row_numbers(
+    X: Any,
+    size: float,
+    octaves: float,
+    *,
+    units: npt.ArrayLike | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+) -> tuple[int, int, int]:
+    """Sum three numbers of whole rows that say how large they are and what they have in common, in integers.
+
+    Of each row: log2 of the root mean square of its values that are not zero over `size`, cut at `octaves`
+    and in steps of ``octaves / 2**15``; its mean over that root, and the square of this, both in steps of
+    ``2**-15``. A row of zeros counts as three zeros. Replacing one row moves the first two sums by at most
+    ``2**16`` and the third by at most ``2**15``.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
+    size, octaves : float
+        Above 0.
+    units, present, threads
+        See :func:`shifted_gradient`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> sums = kernels.row_numbers(np.array([[2.0, 2.0], [0.0, 4.0]]), 1.0, 4.0)
+    >>> [total / 2**15 for total in sums]
+    [0.75, 1.5, 1.25]
+    """
+    rows, n, threads = _checked(X, threads)
+    logs, ratios, squares = _native.row_numbers(
+        _rows.native(rows),
+        arguments.positive("size", size),
+        arguments.positive("octaves", octaves),
+        _units(units, rows.shape[1]),
+        None if present is None else _gradient.present_flags(present, n),
+        threads,
+    )
+    return logs, ratios, squares
+
+
+def _checked(X: Any, threads: int | None) -> tuple[Any, int, int | None]:
+    if threads is not None:
+        threads = arguments.integer("threads", threads, 1, _gradient.MOST_THREADS)
+    rows = _rows.sparse_rows("X", X) if _rows.is_sparse(X) else _rows.dense_rows("X", X, 2, copy=False)
+    _rows.nonempty("X", rows.shape)
+    return rows, rows.shape[0], threads
+
+
+def _checked_values(values: _Floats, threads: int | None) -> tuple[_Floats, int, int | None]:
+    if threads is not None:
+        threads = arguments.integer("threads", threads, 1, _gradient.MOST_THREADS)
+    rows = _rows.dense_rows("values", values, 2, copy=False)
+    if rows.dtype != np.float64:
+        raise TypeError(f"values must be float64, got {rows.dtype}")
+    _rows.nonempty("values", rows.shape)
+    return rows.astype(np.float64, copy=False), rows.shape[0], threads
+
+
+def _units(units: npt.ArrayLike | None, d: int) -> _Floats | None:
+    return None if units is None else _rows.vector("units", units, d, ", one unit for each column of X")

@@ -1,0 +1,132 @@
+//! Bindings of what a fit that knows public columns asks of rows.
+
+use fliphat_core::private::gradient::Plan;
+use fliphat_core::private::relative::numbers::{self, Ruler};
+use fliphat_core::private::relative::shifted::{self, Moved};
+use fliphat_core::private::relative::{support, whitened};
+use fliphat_core::runtime::memory::with_room;
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
+use pyo3::prelude::*;
+
+use crate::matrix::{AnyRows, with_rows};
+use crate::runtime::{Raised, level};
+
+/// Write columns of all rows into `out`, from its column `first` on.
+#[pyfunction]
+#[pyo3(signature = (rows, columns, units, out, first, threads=None, block_rows=None))]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn gather_columns<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'py>,
+    columns: PyReadonlyArray1<'py, i64>,
+    units: Option<PyReadonlyArray1<'py, f64>>,
+    mut out: PyReadwriteArray2<'py, f64>,
+    first: usize,
+    threads: Option<usize>,
+    block_rows: Option<usize>,
+) -> PyResult<()> {
+    let columns = columns.as_slice()?;
+    let units = units.as_ref().map(|units| units.as_slice()).transpose()?;
+    let width = out.as_array().ncols();
+    let out = out.as_slice_mut()?;
+    let plan = Plan { threads, block_rows, ..Plan::default() };
+    let done = with_rows!(rows, |rows| py.detach(|| {
+        // A negative column becomes one that is out of every range.
+        let mut positions = with_room(columns.len())?;
+        positions.extend(columns.iter().map(|column| usize::try_from(*column).unwrap_or(usize::MAX)));
+        support::gather_columns(&rows, &positions, units, out, width, first, plan)
+    }));
+    Ok(done.map_err(Raised::from)?)
+}
+
+/// Sums of columns with weights, one vector after the other.
+#[pyfunction]
+#[pyo3(signature = (values, weights, threads=None, block_rows=None))]
+pub(crate) fn combine_columns<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray2<'py, f64>,
+    weights: Vec<PyReadonlyArray1<'py, f64>>,
+    threads: Option<usize>,
+    block_rows: Option<usize>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let width = values.as_array().ncols();
+    let values = values.as_slice()?;
+    let weights = weights.iter().map(|weights| weights.as_slice()).collect::<Result<Vec<_>, _>>()?;
+    let plan = Plan { threads, block_rows, ..Plan::default() };
+    let sums = py.detach(|| support::combine_columns(values, width, &weights, plan));
+    Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
+}
+
+/// Integer sums of gradients less a shift of each row.
+#[pyfunction]
+#[pyo3(signature = (
+    rows, residuals, clip, shifts=None, units=None, present=None, threads=None, block_rows=None, simd=None
+))]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn shifted_gradient<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'py>,
+    residuals: PyReadonlyArray1<'py, f64>,
+    clip: f64,
+    shifts: Option<PyReadonlyArray1<'py, f64>>,
+    units: Option<PyReadonlyArray1<'py, f64>>,
+    present: Option<PyReadonlyArray1<'py, u8>>,
+    threads: Option<usize>,
+    block_rows: Option<usize>,
+    simd: Option<&str>,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let residuals = residuals.as_slice()?;
+    let shifts = shifts.as_ref().map(|shifts| shifts.as_slice()).transpose()?;
+    let units = units.as_ref().map(|units| units.as_slice()).transpose()?;
+    let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
+    let plan = Plan { threads, block_rows, level: level(simd)? };
+    let moved = Moved { residuals, shifts, units, clip, present };
+    let sums = with_rows!(rows, |rows| py.detach(|| shifted::shifted_sums(&rows, moved, plan)));
+    Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
+}
+
+/// Integer sums of gradients on public columns in coordinates of their own.
+#[pyfunction]
+#[pyo3(signature = (
+    values, residuals, whiten, clip, present=None, threads=None, block_rows=None, simd=None
+))]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn whitened_gradient<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray2<'py, f64>,
+    residuals: PyReadonlyArray1<'py, f64>,
+    whiten: PyReadonlyArray2<'py, f64>,
+    clip: f64,
+    present: Option<PyReadonlyArray1<'py, u8>>,
+    threads: Option<usize>,
+    block_rows: Option<usize>,
+    simd: Option<&str>,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let (values, residuals, whiten) = (values.as_slice()?, residuals.as_slice()?, whiten.as_slice()?);
+    let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
+    let plan = Plan { threads, block_rows, level: level(simd)? };
+    let sums = py.detach(|| whitened::whitened_sums(values, residuals, whiten, clip, present, plan));
+    Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
+}
+
+/// Integer sums of three numbers of whole rows.
+#[pyfunction]
+#[pyo3(signature = (rows, size, octaves, units=None, present=None, threads=None, block_rows=None))]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn row_numbers<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'py>,
+    size: f64,
+    octaves: f64,
+    units: Option<PyReadonlyArray1<'py, f64>>,
+    present: Option<PyReadonlyArray1<'py, u8>>,
+    threads: Option<usize>,
+    block_rows: Option<usize>,
+) -> PyResult<[i64; 3]> {
+    let units = units.as_ref().map(|units| units.as_slice()).transpose()?;
+    let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
+    let plan = Plan { threads, block_rows, ..Plan::default() };
+    let ruler = Ruler { size, octaves, units };
+    let sums = with_rows!(rows, |rows| py.detach(|| numbers::row_numbers(&rows, ruler, present, plan)));
+    Ok(sums.map_err(Raised::from)?)
+}

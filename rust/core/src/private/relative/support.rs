@@ -1,0 +1,154 @@
+//! Public columns of all rows, dense and in f64, and sums of them with public weights.
+
+use std::ops::Range;
+
+use crate::matrix::scalar::Real;
+use crate::matrix::{Csr, Dense, Index};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::memory::{with_room, zeros};
+use crate::runtime::parallel::{Plan, for_each, threads_for};
+
+/// Below this many values one thread is faster.
+const SERIAL_BELOW: usize = 1 << 16;
+
+/// Rows handed to a thread at a time.
+const BLOCK_ROWS: usize = 1 << 11;
+
+/// Rows whose public columns can be read.
+pub trait ColumnRows: Sync {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+    /// Number of columns.
+    fn columns(&self) -> usize;
+    /// Write the values of row `i` at the chosen columns to their places; `to` is zeros.
+    ///
+    /// # Errors
+    /// If a sparse row is not canonical.
+    fn read(&self, i: usize, chosen: &Chosen, to: &mut [f64]) -> Result<()>;
+}
+
+/// Public columns in ascending order, each with its place in the result.
+#[derive(Debug)]
+pub struct Chosen(Vec<(usize, usize)>);
+
+impl Chosen {
+    fn new(columns: &[usize], dimension: usize) -> Result<Self> {
+        let mut sorted = with_room(columns.len())?;
+        sorted.extend(columns.iter().enumerate().map(|(place, column)| (*column, place)));
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0].0 == pair[1].0)
+            || sorted.last().is_some_and(|last| last.0 >= dimension)
+        {
+            return Err(Error::invalid("columns must be different from each other and columns of X"));
+        }
+        Ok(Chosen(sorted))
+    }
+}
+
+impl<T: Real> ColumnRows for Dense<'_, T> {
+    fn rows(&self) -> usize {
+        Dense::rows(self)
+    }
+
+    fn columns(&self) -> usize {
+        Dense::columns(self)
+    }
+
+    #[inline(always)]
+    fn read(&self, i: usize, chosen: &Chosen, to: &mut [f64]) -> Result<()> {
+        let row = self.row(i);
+        for (column, place) in &chosen.0 {
+            to[*place] = row[*column].to_f64();
+        }
+        Ok(())
+    }
+}
+
+impl<T: Real, I: Index> ColumnRows for Csr<'_, T, I> {
+    fn rows(&self) -> usize {
+        Csr::rows(self)
+    }
+
+    fn columns(&self) -> usize {
+        Csr::columns(self)
+    }
+
+    #[inline(always)]
+    fn read(&self, i: usize, chosen: &Chosen, to: &mut [f64]) -> Result<()> {
+        let (columns, values) = self.canonical_row(i)?;
+        for (column, place) in &chosen.0 {
+            if let Ok(at) = columns.binary_search_by_key(column, |column| column.position()) {
+                to[*place] = values[at].to_f64();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Write columns of all rows, each divided by its unit, to `out`: `width` values a row, of which those from
+/// `first` on are written.
+///
+/// # Errors
+/// If a column is repeated or out of range, lengths do not fit or a sparse row is not canonical.
+pub fn gather_columns<R: ColumnRows>(
+    rows: &R,
+    columns: &[usize],
+    units: Option<&[f64]>,
+    out: &mut [f64],
+    width: usize,
+    first: usize,
+    plan: Plan,
+) -> Result<()> {
+    let chosen = Chosen::new(columns, rows.columns())?;
+    if units.is_some_and(|units| units.len() != columns.len()) {
+        return Err(Error::invalid("units must be one number for each column"));
+    }
+    let fits = first.checked_add(columns.len()).is_some_and(|end| end <= width);
+    if !fits || rows.rows().checked_mul(width) != Some(out.len()) {
+        return Err(Error::invalid("out must have one row for each row of X and room for the columns"));
+    }
+    let block = plan.block_rows.unwrap_or(BLOCK_ROWS).max(1);
+    let threads = threads_for(plan.threads, rows.rows() * columns.len().max(1), SERIAL_BELOW);
+    let jobs = out.chunks_mut((block * width).max(1)).enumerate();
+    for_each(threads, jobs, |(number, part)| {
+        for (offset, row) in part.chunks_exact_mut(width).enumerate() {
+            let to = &mut row[first..first + columns.len()];
+            to.fill(0.0);
+            rows.read(number * block + offset, &chosen, to)?;
+            if let Some(units) = units {
+                to.iter_mut().zip(units).for_each(|(value, unit)| *value /= unit);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// For each vector of weights the sums `weights' v` over rows `v` of `width` values, added up in the order of the
+/// columns. Weights may be fewer than a row has values. Result: one vector of `n` sums after the other.
+///
+/// # Errors
+/// If lengths do not fit.
+pub fn combine_columns(values: &[f64], width: usize, weights: &[&[f64]], plan: Plan) -> Result<Vec<f64>> {
+    if width == 0 || values.len() % width != 0 || weights.iter().any(|weights| weights.len() > width) {
+        return Err(Error::invalid("weights must have at most one number for each column"));
+    }
+    let n = values.len() / width;
+    let mut sums: Vec<f64> = zeros(n.checked_mul(weights.len()).ok_or(Error::Memory)?)?;
+    let block = plan.block_rows.unwrap_or(BLOCK_ROWS).max(1);
+    let threads = threads_for(plan.threads, values.len().saturating_mul(weights.len()), SERIAL_BELOW);
+    let jobs = sums.chunks_mut(n.max(1)).zip(weights).flat_map(|(sums, weights)| {
+        sums.chunks_mut(block).enumerate().map(move |(number, part)| (number * block, part, *weights))
+    });
+    for_each(threads, jobs, |(start, part, weights)| {
+        combine(values, width, start..start + part.len(), weights, part);
+        Ok(())
+    })?;
+    Ok(sums)
+}
+
+fn combine(values: &[f64], width: usize, range: Range<usize>, weights: &[f64], sums: &mut [f64]) {
+    let rows = values[range.start * width..range.end * width].chunks_exact(width);
+    for (sum, row) in sums.iter_mut().zip(rows) {
+        *sum = row.iter().zip(weights).fold(0.0, |sum, (value, weight)| sum + value * weight);
+    }
+}
