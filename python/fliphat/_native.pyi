@@ -18,7 +18,6 @@ __all__ = [
     "ball_gradient",
     "clipped_size",
     "clipped_sums",
-    "combine_columns",
     "gather_columns",
     "gaussian_release",
     "laplace_fill",
@@ -32,6 +31,7 @@ __all__ = [
     "price",
     "project_l1",
     "read_all",
+    "relative_gradient",
     "round_words",
     "row_numbers",
     "scores",
@@ -120,12 +120,24 @@ def gather_columns(
     threads: int | None = None,
     block_rows: int | None = None,
 ) -> None: ...
-def combine_columns(
-    values: NDArray[np.float64],
-    weights: list[NDArray[np.float64]],
+def relative_gradient(
+    rows: _Rows,
+    y: NDArray[np.float64],
+    columns: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    shift: NDArray[np.float64] | None,
+    one: float,
+    units: NDArray[np.float64] | None,
+    loss: str,
+    range: tuple[float, float] | None,
+    clip: float,
+    out: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    present: NDArray[np.uint8] | None = None,
     threads: int | None = None,
     block_rows: int | None = None,
-) -> NDArray[np.float64]: ...
+    simd: str | None = None,
+) -> NDArray[np.int64]: ...
 def shifted_gradient(
     rows: _Rows,
     residuals: NDArray[np.float64],

@@ -8,7 +8,7 @@ from fliphat.experiments.catalog import beyond_the_paper, experiment
 from fliphat.experiments.catalog.beyond_the_paper import FIRST_FIT, PURSUIT, ROWS
 
 ROUNDS = 20_000
-SEEDS = range(9000, 9020)
+SEEDS = range(31_000, 31_020)
 
 
 def means(cells, seeds=SEEDS):

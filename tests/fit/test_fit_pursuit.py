@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from fliphat import FLIPHAT, kernels
+from fliphat import FLIPHAT
 from fliphat.fit import model, pilot, sums
 from fliphat.fit.pursuit import RADIUS, Pursuit, PursuitPlan
 from fliphat.fit.settings import Settings
@@ -53,12 +53,14 @@ class TestSums:
         units = 10.0 ** rng.integers(-2, 3, 6)
 
         def all_sums(rows: np.ndarray, rewards: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
-            support = sums.with_room(rows, 1.0, columns, 0, units)
-            foreseen, shift = kernels.combine_columns(support, [theta, [0.1, 0.5, -0.2]])
-            left = sums.residuals(foreseen, rewards, present, "squared")
+            support, shift = np.zeros((len(rows), 3)), np.array([0.1, 0.5, -0.2])
+            bare = sums.Public(columns=columns, theta=theta)
+            public = sums.Public(columns=columns, theta=theta, shift=shift, units=units)
+            plain, _ = sums.candidate_sums(rows, rewards, present, bare, 0.7, support)
+            moved, left = sums.candidate_sums(rows, rewards, present, public, 0.7, support)
             return [
-                sums.candidate_sums(rows, left, present, 0.7, None)[0],
-                sums.candidate_sums(rows, left, present, 0.7, shift, units)[0],
+                plain,
+                moved,
                 sums.whitened_sums(support, left, present, 0.7, whiten)[0],
                 np.array(sums.row_numbers(rows, present, 1.0, 3.5, units)),
                 sums.even_intervals(rewards, present, np.linspace(-100, 100, 9)),
@@ -76,7 +78,11 @@ class TestSums:
 
     def test_the_bounds_are_reached(self) -> None:
         rows, present = np.ones((1, 2), np.float32), np.ones(1, bool)
-        big = [sums.candidate_sums(rows, np.array([sign * 1e9]), present, 1.0, None)[0] for sign in (1, -1)]
+        public, out = sums.Public(columns=np.zeros(0, np.int64), theta=np.zeros(1)), np.zeros((1, 1))
+        big = [
+            sums.candidate_sums(rows, np.array([sign * 1e9]), present, public, 1.0, out)[0]
+            for sign in (1, -1)
+        ]
         assert (big[0] - big[1] == 2**16).all()
         far = [sums.row_numbers(rows * size, present, 1.0, 3.5)[0] for size in (1e6, 1e-6)]
         assert far[0] - far[1] == 2**16
@@ -89,16 +95,18 @@ class TestSums:
         rng = np.random.default_rng(seed)
         rows = some_rows(rng)
         rows[rng.random(rows.shape) < 0.5] = 0
-        left, present = rng.standard_normal(12), rng.random(12) < 0.9
-        shift, units = rng.standard_normal(12), 10.0 ** rng.integers(-2, 3, 6)
-        sparse = csr_array(rows)
-        for given in ((None, None), (shift, None), (None, units), (shift, units)):
-            dense_sums = sums.candidate_sums(rows, left, present, 0.5, *given)[0]
-            assert (dense_sums == sums.candidate_sums(sparse, left, present, 0.5, *given)[0]).all()
+        rewards, present = rng.standard_normal(12), rng.random(12) < 0.9
+        sparse, columns, theta = csr_array(rows), np.array([3, 0]), rng.standard_normal(3)
+        shift, units = rng.standard_normal(3), 10.0 ** rng.integers(-2, 3, 6)
+        for given in ({}, {"shift": shift}, {"units": units}, {"shift": shift, "units": units}):
+            public = sums.Public(columns=columns, theta=theta, **given)
+            one, two = np.zeros((12, 4)), np.zeros((12, 4))
+            dense_sums, left = sums.candidate_sums(rows, rewards, present, public, 0.5, one)
+            sparse_sums, same = sums.candidate_sums(sparse, rewards, present, public, 0.5, two)
+            assert (dense_sums == sparse_sums).all()
+            assert (left == same).all()
+            assert (one == two).all()
         assert sums.row_numbers(rows, present, 1.0, 3.5) == sums.row_numbers(sparse, present, 1.0, 3.5)
-        columns = np.array([3, 0])
-        dense_support, sparse_support = (sums.with_room(x, 2.0, columns, 1, units) for x in (rows, sparse))
-        assert (dense_support == sparse_support).all()
 
 
 class TestSecondMoments:

@@ -58,11 +58,19 @@ def test_bit_for_bit_equal_to_the_twins(
         gradient[0],
     )
     m = support.shape[1]
-    weights = [rng.standard_normal(m), rng.standard_normal(1)]
-    for one, two in zip(
-        kernels.combine_columns(support, weights), reference.combine_columns(support, weights), strict=True
-    ):
-        np.testing.assert_array_equal(one, two)
+    k = len(columns)
+    for loss, shift in (("squared", None), ("logistic", rng.standard_normal(1 + k))):
+        public = {"one": size, "shift": shift, "units": sizes, "loss": loss, "present": present}
+        public["reward_range"] = (-1.0, 1.0) if loss == "logistic" else None
+        arguments = residuals, columns, rng.standard_normal(1 + k), clip
+        twins = np.full_like(support, 7.0)
+        expected = reference.relative_gradient(X, *arguments, twins, **public)
+        for rows in (X, csr(X)):
+            out = np.full_like(support, 7.0)
+            found = kernels.relative_gradient(rows, *arguments, out, **public)
+            np.testing.assert_array_equal(out, twins)
+            for one, two in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(one, two)
     whiten = rng.standard_normal((m, m)) / size
     np.testing.assert_array_equal(
         kernels.whitened_gradient(support, residuals, whiten, clip, present=present)[0],
@@ -80,7 +88,22 @@ def test_no_choice_of_how_changes_a_bit(dtype):
     gradient = _native.shifted_gradient(X, residuals, 0.4, shifts, units, threads=1)
     whitened = _native.whitened_gradient(support, residuals, whiten, 0.4, threads=1)
     numbers = _native.row_numbers(X, 1.0, 3.5, units, threads=1)
-    combined = _native.combine_columns(support, [whiten[0], whiten[1]], threads=1)
+    public = (
+        np.array([8, 3]),
+        np.array([0.1, 1.0, -1.0]),
+        np.array([0.2, 0.3, 0.1]),
+        1.0,
+        units,
+        "squared",
+        None,
+    )
+
+    def relative(rows, **how):
+        out, left = np.zeros((1501, 4)), np.zeros(1501)
+        sums = _native.relative_gradient(rows, residuals, *public, 0.4, out, left, **how)
+        return np.concatenate([sums, out.ravel(), left])
+
+    everything = relative(X, threads=1)
     for level in _native.simd_levels():
         for threads in (1, 2, 5):
             for block in (None, 1, 7, 130):
@@ -94,8 +117,8 @@ def test_no_choice_of_how_changes_a_bit(dtype):
                     np.testing.assert_array_equal(out, X[:, [8, 3]])
                 found = _native.whitened_gradient(support, residuals, whiten, 0.4, simd=level, **how)
                 np.testing.assert_array_equal(found, whitened)
-                found = _native.combine_columns(support, [whiten[0], whiten[1]], **how)
-                np.testing.assert_array_equal(found, combined)
+                for rows in (X, arrays):
+                    np.testing.assert_array_equal(relative(rows, simd=level, **how), everything)
     order = np.random.default_rng(0).permutation(1501)
     found = _native.shifted_gradient(X[order], residuals[order], 0.4, shifts[order], units)
     np.testing.assert_array_equal(found, gradient)
@@ -171,7 +194,14 @@ def test_a_row_without_a_reward_is_not_read():
         (lambda X, r: kernels.gather_columns(X, [2], np.zeros((2, 1))), "columns must be different"),
         (lambda X, r: kernels.gather_columns(X, [0, 0], np.zeros((2, 2))), "columns must be different"),
         (lambda X, r: kernels.gather_columns(X, [0], np.zeros((3, 1))), "out must have 2 rows"),
-        (lambda X, r: kernels.combine_columns(X, [[1.0, 2.0, 3.0]]), "weights must be at most 2"),
+        (
+            lambda X, r: kernels.relative_gradient(X, r, [0], [1.0], 1.0, np.zeros((2, 2))),
+            "weights must have",
+        ),
+        (
+            lambda X, r: kernels.relative_gradient(X, r, [0], r, 1.0, np.zeros((2, 1))),
+            "out must have one row",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(call, message):

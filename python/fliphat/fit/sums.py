@@ -7,99 +7,91 @@ then added exactly. A row that is not present counts as one of zeros.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from fliphat import kernels
 
 __all__ = [
     "LIMIT",
+    "Public",
     "candidate_sums",
     "even_intervals",
-    "fill",
-    "residuals",
     "row_numbers",
     "whitened_sums",
     "windows",
-    "with_room",
 ]
 
 #: Largest size of one row's integer.
 LIMIT: Final = 2**15
 
-_LARGEST: Final = 1e300
 
 _Floats = npt.NDArray[np.float64]
 _Present = npt.NDArray[np.bool_]
 
 
-def with_room(
-    rows: Any, one: float, columns: npt.NDArray[np.int64], more: int, units: _Floats | None
-) -> _Floats:
-    """Return a constant one, the intercept's, public columns of all rows, and room for some more."""
-    support = np.zeros((rows.shape[0], 1 + len(columns) + more))
-    support[:, 0] = one
-    fill(support, rows, columns, 1, units)
-    return support
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Public:
+    """What an episode's rows are compared with.
 
-
-def fill(
-    support: _Floats, rows: Any, columns: npt.NDArray[np.int64], first: int, units: _Floats | None
-) -> None:
-    """Write columns of all rows, each divided by its unit, into `support` from its column `first` on."""
-    sizes = None if units is None else units[columns]
-    kernels.gather_columns(rows, columns, support, first=first, units=sizes)
-
-
-def residuals(
-    foreseen: _Floats,
-    rewards: _Floats,
-    present: _Present,
-    loss: str,
-    reward_range: tuple[float, float] | None = None,
-) -> _Floats:
-    """Return what the public coefficients leave of each reward; 0 where none came.
-
-    Parameters
+    Attributes
     ----------
-    foreseen : ndarray, shape (n,)
-        Intercept and coefficients times each row's columns.
-    reward_range : (float, float), optional
+    columns : ndarray of int64, shape (k,)
+    theta : ndarray, shape (1 + k,)
+        Intercept and coefficients.
+    one : float
+        Value of the intercept's column.
+    shift : ndarray, shape (1 + k,), or None
+        Weights of the constant and the columns in what is taken off all coordinates of a row.
+    units : ndarray, shape (d,), or None
+        Public sizes of columns.
+    loss : {"squared", "logistic"}
+    reward_range : (float, float) or None
         Rewards outside it are moved to its ends.
     """
-    if reward_range is not None:
-        rewards = np.clip(rewards, *reward_range)
-    with np.errstate(over="ignore", invalid="ignore"):
-        left = rewards - (expit(foreseen) if loss == "logistic" else foreseen)
-    left[np.isnan(left) | ~present] = 0.0
-    return np.clip(left, -_LARGEST, _LARGEST, out=left)
+
+    columns: npt.NDArray[np.int64]
+    theta: _Floats
+    one: float = 1.0
+    shift: _Floats | None = None
+    units: _Floats | None = None
+    loss: Literal["squared", "logistic"] = "squared"
+    reward_range: tuple[float, float] | None = None
 
 
 def candidate_sums(
     rows: Any,
-    left: _Floats,
+    rewards: _Floats,
     present: _Present,
+    public: Public,
     clip: float,
-    shift: _Floats | None,
-    units: _Floats | None = None,
-) -> tuple[npt.NDArray[np.int64], float]:
-    """Return the sums over rows of ``(row / units - shift) * residual``, clipped, of all columns; their step.
+    support: _Floats,
+) -> tuple[npt.NDArray[np.int64], _Floats]:
+    """Return the sums over rows of ``(row / units - shift) * residual``, clipped, of all columns; residuals.
 
-    Replacing one row moves each by at most ``2 * LIMIT``.
-
-    Parameters
-    ----------
-    left : ndarray, shape (n,)
-        Residuals.
-    shift : ndarray, shape (n,), or None
-        A number for each row, taken off all its coordinates.
-    units : ndarray, shape (d,), or None
-        Public sizes of columns.
+    The constant and the public columns of each row are written to the first columns of `support`. Replacing
+    one row moves each sum by at most ``2 * LIMIT``.
     """
-    return kernels.shifted_gradient(rows, left, clip, shifts=shift, units=units, present=present)
+    # The constant's column has the value `one`, where the intercept is what is added for a value of 1.
+    weights = np.concatenate([[public.theta[0] / public.one], public.theta[1:]])
+    sums, left, _ = kernels.relative_gradient(
+        rows,
+        rewards,
+        public.columns,
+        weights,
+        clip,
+        support,
+        one=public.one,
+        shift=public.shift,
+        units=public.units,
+        loss=public.loss,
+        reward_range=public.reward_range,
+        present=present,
+    )
+    return sums, left
 
 
 def whitened_sums(

@@ -1,4 +1,4 @@
-"""The constants of pursuit, for small budgets and for large ones. Public.
+"""The constants of pursuit, for small budgets and for large ones, and the clips between them. Public.
 
 They were found by a random search over simulated worlds (the published one, correlated contexts, many arms,
 many columns that matter, scales told wrongly) with seeds that no table reports; see ``docs/reproduction.md``.
@@ -6,7 +6,9 @@ many columns that matter, scales told wrongly) with seeds that no table reports;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["Tuning", "tuning"]
@@ -34,7 +36,8 @@ class Tuning:
     pick_clip, value_clip : float
         Bounds on a row's gradient: of candidates in units of their size times r, whitened in units of r.
     rows_for_noise, rows_for_sampling : float
-        First episode: rows so that picks stand out of the privacy noise, and rows for each ln d.
+        First episode: rows so that picks stand out of the privacy noise, and rows for each ln d so that they
+        stand out of what rows differ by. Variances add up, so the root of the sum of both squares is taken.
     growth, slow_growth, fast_growth : float
         Of an episode whose picks stood out, of one whose did not, and after `patience` of those in a row.
     """
@@ -93,8 +96,8 @@ _SMALL: Final = Tuning(
     picks_for_budget=0.55,
     pick_clip=0.35,
     value_clip=0.55,
-    rows_for_noise=1.25,
-    rows_for_sampling=9.8,
+    rows_for_noise=1.0,
+    rows_for_sampling=8.8,
     growth=1.0,
     slow_growth=1.03,
 )
@@ -110,10 +113,10 @@ _LARGE: Final = Tuning(
     doubt=0.64,
     first_picks=2.0,
     picks_for_budget=1.09,
-    pick_clip=0.45,
-    value_clip=0.63,
-    rows_for_noise=1.25,
-    rows_for_sampling=9.1,
+    pick_clip=0.7,
+    value_clip=1.0,
+    rows_for_noise=1.1,
+    rows_for_sampling=6.5,
     growth=0.91,
     slow_growth=1.2,
     more_picks=1.1,
@@ -125,9 +128,26 @@ _LARGE: Final = Tuning(
     stand_out=2.0,
     typical_out=1.85,
     intercept_prior=1.0,
+    gain=0.75,
 )
 
+#: Budgets at which the clips are those of small and of large ones; between them they follow ln mu. The more
+#: budget, the less of a row need be cut: what rows differ by, and not the noise, is then what hides a column.
+_CLIPS_BETWEEN: Final = (0.53, 2.86)
 
+
+@lru_cache(maxsize=64)
 def tuning(mu: float) -> Tuning:
     """Return the constants for a budget of `mu`, that of one Gaussian release."""
-    return _SMALL if mu < SIGNED_BELOW else _LARGE
+    low, high = (math.log(end) for end in _CLIPS_BETWEEN)
+    share = min(max((math.log(mu) - low) / (high - low), 0.0), 1.0)
+
+    def between(small: float, large: float) -> float:
+        return (1 - share) * small + share * large
+
+    return replace(
+        _SMALL if mu < SIGNED_BELOW else _LARGE,
+        pick_clip=between(_SMALL.pick_clip, _LARGE.pick_clip),
+        value_clip=between(_SMALL.value_clip, _LARGE.value_clip),
+        gain=between(_SMALL.gain, _LARGE.gain),
+    )

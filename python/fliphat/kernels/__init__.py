@@ -15,8 +15,8 @@ from fliphat.kernels._peel import peel
 from fliphat.kernels._price import price
 from fliphat.kernels._project import project_l1
 from fliphat.kernels._relative import (
-    combine_columns,
     gather_columns,
+    relative_gradient,
     row_numbers,
     shifted_gradient,
     whitened_gradient,
@@ -27,7 +27,6 @@ __all__ = [
     "ball_gradient",
     "clipped_gradient",
     "clipped_size",
-    "combine_columns",
     "gather_columns",
     "gaussian_release",
     "laplace",
@@ -38,6 +37,7 @@ __all__ = [
     "pick_columns",
     "price",
     "project_l1",
+    "relative_gradient",
     "row_numbers",
     "score",
     "second_moments",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -49,48 +48,109 @@ def gather_columns(
            [1., 4., 3.]])
     """
     rows, n, threads = _checked(X, threads)
-    chosen = _ball.integers("columns", columns)
-    if chosen.ndim != 1:
-        raise ValueError(f"columns must have one dimension, got shape {chosen.shape}")
-    if not (isinstance(out, np.ndarray) and out.dtype == np.float64 and out.ndim == 2 and out.flags.carray):
-        raise TypeError("out must be a writable float64 array in C order with two dimensions")
-    if len(out) != n:
-        raise ValueError(f"out must have {n} rows, one for each row of X, got shape {out.shape}")
+    chosen = _chosen(columns)
+    _checked_out(out, n)
     first = arguments.integer("first", first, 0, out.shape[1] - len(chosen))
     sizes = None if units is None else _rows.vector("units", units, len(chosen), ", one unit for each column")
     if len(chosen):
         _native.gather_columns(_rows.native(rows), chosen, sizes, out, first, threads)
 
 
-def combine_columns(
-    values: _Floats, weights: Sequence[npt.ArrayLike], *, threads: int | None = None
-) -> list[_Floats]:
-    """Return ``values[:, : len(w)] @ w`` for each vector of weights, added up in the order of the columns.
+def relative_gradient(
+    X: Any,
+    y: npt.ArrayLike,
+    columns: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    clip: float,
+    out: _Floats,
+    *,
+    one: float = 1.0,
+    shift: npt.ArrayLike | None = None,
+    units: npt.ArrayLike | None = None,
+    loss: Literal["squared", "logistic"] = "squared",
+    reward_range: tuple[float, float] | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+) -> tuple[npt.NDArray[np.int64], _Floats, float]:
+    """Sum gradients relative to what public columns say, in one pass over the rows, in integers.
 
-    Each sum is bitwise a function of its row: BLAS may add the columns of one row in another order than those
-    of the next.
+    Of each row, ``v = (one, X[i, columns] / units)`` is written to the first columns of `out`. What is left
+    of its reward is ``y[i] - weights @ v``, or ``y[i] - sigmoid(weights @ v)`` for the logistic loss; what is
+    taken off all its coordinates is ``shift @ v``. The sums are those of :func:`shifted_gradient`: replacing
+    one row by any other moves none by more than ``2**16``.
 
     Parameters
     ----------
-    values : ndarray of float64, shape (n, m), in C order
-    weights : sequence of array_like
-        Each of at most m numbers.
+    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
+        Never copied, read once.
+    y : array_like, shape (n,)
+        Rewards.
+    columns : array_like of int, shape (k,)
+        Public columns, all different.
+    weights : array_like, shape (1 + k,)
+        Public: of the constant and the columns.
+    clip : float
+        Above 0: bound on each number of a row.
+    out : ndarray of float64, shape (n, m), in C order, with m > k
+        Columns beyond the first ``1 + k`` are left as they are.
+    one : float
+        Value of the constant column.
+    shift : array_like, shape (1 + k,), optional
+        Public.
+    units : array_like, shape (d,), optional
+        Above 0, public sizes of columns.
+    loss : {"squared", "logistic"}
+    reward_range : (float, float), optional
+        Rewards outside it are moved to its ends, and one that is no number to its lower end.
+    present : ndarray of bool, shape (n,), optional
+        False marks a row that counts as zeros and is not read.
     threads : int, optional
         By default all cores, or one if the work is small. It never changes the result.
+
+    Returns
+    -------
+    sums : ndarray of int64, shape (d,)
+    residuals : ndarray of float64, shape (n,)
+        Private. At most ``1e300``; what is no number is 0, as where no reward came.
+    step : float
+        ``sums * step / n`` is the mean clipped gradient.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fliphat import kernels
-    >>> kernels.combine_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), [[1.0, 10.0], [2.0]])
-    [array([21., 43.]), array([2., 6.])]
+    >>> X, out = np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2))
+    >>> sums, residuals, step = kernels.relative_gradient(X, [2.0, 5.0], [0], [0.5, 1.0], 8.0, out)
+    >>> sums * step, residuals
+    (array([5. , 7. ]), array([0.5, 1.5]))
+    >>> out
+    array([[1., 1.],
+           [1., 3.]])
     """
-    rows, n, threads = _checked_values(values, threads)
-    vectors = [_rows.vector("weights", w, None) for w in weights]
-    if any(len(vector) > rows.shape[1] for vector in vectors):
-        raise ValueError(f"weights must be at most {rows.shape[1]}, one for each column of values")
-    sums = _native.combine_columns(rows, vectors, threads)
-    return [sums[i * n : (i + 1) * n] for i in range(len(vectors))]
+    rows, n, threads = _checked(X, threads)
+    chosen = _chosen(columns)
+    _checked_out(out, n)
+    arguments.choice("loss", loss, ("squared", "logistic"))
+    clip = arguments.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
+    each = ", one for the constant and each column"
+    residuals = np.empty(n)
+    sums = _native.relative_gradient(
+        _rows.native(rows),
+        _rows.vector("y", y, n, ", one reward for each row of X"),
+        chosen,
+        _rows.vector("weights", weights, 1 + len(chosen), each),
+        None if shift is None else _rows.vector("shift", shift, 1 + len(chosen), each),
+        arguments.real("one", one),
+        _units(units, rows.shape[1]),
+        loss,
+        reward_range,
+        clip,
+        out,
+        residuals,
+        None if present is None else _gradient.present_flags(present, n),
+        threads,
+    )
+    return sums, residuals, clip / _gradient.LIMIT
 
 
 def shifted_gradient(
@@ -246,6 +306,20 @@ def row_numbers(
         threads,
     )
     return logs, ratios, squares
+
+
+def _chosen(columns: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    chosen = _ball.integers("columns", columns)
+    if chosen.ndim != 1:
+        raise ValueError(f"columns must have one dimension, got shape {chosen.shape}")
+    return chosen
+
+
+def _checked_out(out: object, n: int) -> None:
+    if not (isinstance(out, np.ndarray) and out.dtype == np.float64 and out.ndim == 2 and out.flags.carray):
+        raise TypeError("out must be a writable float64 array in C order with two dimensions")
+    if len(out) != n:
+        raise ValueError(f"out must have {n} rows, one for each row of X, got shape {out.shape}")
 
 
 def _checked(X: Any, threads: int | None) -> tuple[Any, int, int | None]:

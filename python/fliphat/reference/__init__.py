@@ -17,8 +17,8 @@ from fliphat.reference._peel import peel
 from fliphat.reference._price import price
 from fliphat.reference._project import project_l1, project_l1_michelot
 from fliphat.reference._relative import (
-    combine_columns,
     gather_columns,
+    relative_gradient,
     row_numbers,
     shifted_gradient,
     whitened_gradient,
@@ -31,7 +31,6 @@ __all__ = [
     "clipped_gradient",
     "clipped_gradient_blocked",
     "clipped_size",
-    "combine_columns",
     "gather_columns",
     "gaussian_release",
     "iterative_hard_thresholding",
@@ -44,6 +43,7 @@ __all__ = [
     "price",
     "project_l1",
     "project_l1_michelot",
+    "relative_gradient",
     "row_numbers",
     "score",
     "second_moments",

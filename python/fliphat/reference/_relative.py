@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from fliphat.reference._sigmoid import sigmoid
 
 _LIMIT = 2**15
 _LANES, _DIGITS, _LARGEST_EXPONENT = 8, 24, 1000
@@ -26,16 +27,46 @@ def gather_columns(
         out[:, first : first + len(chosen)] = dense if units is None else dense / np.asarray(units)
 
 
-def combine_columns(values: _Floats, weights: Sequence[npt.ArrayLike]) -> list[_Floats]:
-    """Return weighted sums of columns, column after column."""
-    sums = []
+def relative_gradient(
+    X: Any,
+    y: npt.ArrayLike,
+    columns: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    clip: float,
+    out: _Floats,
+    *,
+    one: float = 1.0,
+    shift: npt.ArrayLike | None = None,
+    units: npt.NDArray[np.float64] | None = None,
+    loss: str = "squared",
+    reward_range: tuple[float, float] | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+) -> tuple[_Integers, _Floats, float]:
+    """Sum gradients relative to public columns in integers, step after step."""
+    chosen, rewards = np.asarray(columns, np.int64), np.asarray(y, np.float64)
+    here = np.ones(len(rewards), bool) if present is None else present
+    out[:, 0] = one
+    gather_columns(X, chosen, out, first=1, units=None if units is None else units[chosen])
+    out[~here, : 1 + len(chosen)] = 0
+    foreseen = _combined(out, weights)
     with np.errstate(over="ignore", invalid="ignore"):
-        for vector in weights:
-            total = np.zeros(len(values))
-            for j, weight in enumerate(np.asarray(vector, np.float64)):
-                total += values[:, j] * weight
-            sums.append(total)
-    return sums
+        came = (
+            rewards if reward_range is None else np.fmin(np.fmax(rewards, reward_range[0]), reward_range[1])
+        )
+        left = came - (sigmoid(foreseen) if loss == "logistic" else foreseen)
+    left = np.clip(np.where(np.isnan(left) | ~here, 0.0, left), -1e300, 1e300)
+    shifts = None if shift is None else _combined(out, shift)
+    sums, step = shifted_gradient(X, left, clip, shifts=shifts, units=units, present=present)
+    return sums, left, step
+
+
+def _combined(values: _Floats, weights: npt.ArrayLike) -> _Floats:
+    """Return a weighted sum of columns, column after column: BLAS may order those of a row differently."""
+    total = np.zeros(len(values))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j, weight in enumerate(np.asarray(weights, np.float64)):
+            total += values[:, j] * weight
+    return total
 
 
 def shifted_gradient(
@@ -75,7 +106,7 @@ def whitened_gradient(
     residuals = np.asarray(residuals)
     if present is not None:
         values, residuals = values[present], residuals[present]
-    apart = np.stack(combine_columns(values, list(np.asarray(whiten, np.float64))), axis=1)
+    apart = np.stack([_combined(values, weights) for weights in np.asarray(whiten, np.float64)], axis=1)
     apart = np.clip(np.where(np.isnan(apart), 0.0, apart), -1e300, 1e300)
     with np.errstate(over="ignore", invalid="ignore"):
         return _summed(apart * (residuals * _LIMIT / clip)[:, None]), clip / _LIMIT

@@ -33,7 +33,7 @@ FIRST_FIT: Final = "hard thresholding"
 
 _ROUNDS: Final = 20_000
 # Listed before anything was run on them; nothing was chosen by them.
-_FIRST_SEED: Final = 9000
+_FIRST_SEED: Final = 31000
 _SEEDS: Final = 20
 
 

@@ -2,14 +2,24 @@
 
 use fliphat_core::private::gradient::Plan;
 use fliphat_core::private::relative::numbers::{self, Ruler};
+use fliphat_core::private::relative::pass::{self, Kept, Public};
 use fliphat_core::private::relative::shifted::{self, Moved};
 use fliphat_core::private::relative::{support, whitened};
+use fliphat_core::runtime::error::Result;
 use fliphat_core::runtime::memory::with_room;
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2};
 use pyo3::prelude::*;
 
 use crate::matrix::{AnyRows, with_rows};
+use crate::private::gradient::loss_named;
 use crate::runtime::{Raised, level};
+
+/// A negative column becomes one that is out of every range.
+fn positions(columns: &[i64]) -> Result<Vec<usize>> {
+    let mut positions = with_room(columns.len())?;
+    positions.extend(columns.iter().map(|column| usize::try_from(*column).unwrap_or(usize::MAX)));
+    Ok(positions)
+}
 
 /// Write columns of all rows into `out`, from its column `first` on.
 #[pyfunction]
@@ -30,30 +40,50 @@ pub(crate) fn gather_columns<'py>(
     let width = out.as_array().ncols();
     let out = out.as_slice_mut()?;
     let plan = Plan { threads, block_rows, ..Plan::default() };
-    let done = with_rows!(rows, |rows| py.detach(|| {
-        // A negative column becomes one that is out of every range.
-        let mut positions = with_room(columns.len())?;
-        positions.extend(columns.iter().map(|column| usize::try_from(*column).unwrap_or(usize::MAX)));
-        support::gather_columns(&rows, &positions, units, out, width, first, plan)
-    }));
+    let done = with_rows!(rows, |rows| py
+        .detach(|| { support::gather_columns(&rows, &positions(columns)?, units, out, width, first, plan) }));
     Ok(done.map_err(Raised::from)?)
 }
 
-/// Sums of columns with weights, one vector after the other.
+/// Integer sums of gradients relative to public columns; columns and residuals are written into `out` and
+/// `residuals`.
 #[pyfunction]
-#[pyo3(signature = (values, weights, threads=None, block_rows=None))]
-pub(crate) fn combine_columns<'py>(
+#[pyo3(signature = (
+    rows, y, columns, weights, shift, one, units, loss, range, clip, out, residuals, present=None, threads=None,
+    block_rows=None, simd=None
+))]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn relative_gradient<'py>(
     py: Python<'py>,
-    values: PyReadonlyArray2<'py, f64>,
-    weights: Vec<PyReadonlyArray1<'py, f64>>,
+    rows: AnyRows<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    columns: PyReadonlyArray1<'py, i64>,
+    weights: PyReadonlyArray1<'py, f64>,
+    shift: Option<PyReadonlyArray1<'py, f64>>,
+    one: f64,
+    units: Option<PyReadonlyArray1<'py, f64>>,
+    loss: &str,
+    range: Option<(f64, f64)>,
+    clip: f64,
+    mut out: PyReadwriteArray2<'py, f64>,
+    mut residuals: PyReadwriteArray1<'py, f64>,
+    present: Option<PyReadonlyArray1<'py, u8>>,
     threads: Option<usize>,
     block_rows: Option<usize>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let width = values.as_array().ncols();
-    let values = values.as_slice()?;
-    let weights = weights.iter().map(|weights| weights.as_slice()).collect::<Result<Vec<_>, _>>()?;
-    let plan = Plan { threads, block_rows, ..Plan::default() };
-    let sums = py.detach(|| support::combine_columns(values, width, &weights, plan));
+    simd: Option<&str>,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let (y, columns, weights) = (y.as_slice()?, columns.as_slice()?, weights.as_slice()?);
+    let shift = shift.as_ref().map(|shift| shift.as_slice()).transpose()?;
+    let units = units.as_ref().map(|units| units.as_slice()).transpose()?;
+    let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
+    let width = out.as_array().ncols();
+    let kept = Kept { support: out.as_slice_mut()?, width, residuals: residuals.as_slice_mut()? };
+    let (loss, plan) = (loss_named(loss)?, Plan { threads, block_rows, level: level(simd)? });
+    let sums = with_rows!(rows, |rows| py.detach(|| {
+        let columns = positions(columns)?;
+        let public = Public { one, columns: &columns, weights, shift, units, loss, range, clip };
+        pass::relative_sums(&rows, y, present, public, kept, plan)
+    }));
     Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
 }
 
@@ -80,7 +110,7 @@ pub(crate) fn shifted_gradient<'py>(
     let units = units.as_ref().map(|units| units.as_slice()).transpose()?;
     let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
     let plan = Plan { threads, block_rows, level: level(simd)? };
-    let moved = Moved { residuals, shifts, units, clip, present };
+    let moved = Moved { residuals, shifts, units, clip, present, first: 0 };
     let sums = with_rows!(rows, |rows| py.detach(|| shifted::shifted_sums(&rows, moved, plan)));
     Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
 }

@@ -2,8 +2,9 @@
 //!
 //! | step | here |
 //! |---|---|
-//! | public columns of all rows, and sums of them with public weights | [`support`] |
+//! | public columns of all rows | [`support`] |
 //! | gradients of all columns, less what public columns say of a typical one | [`shifted`] |
+//! | both in one pass, with residuals of rewards | [`pass`] |
 //! | gradients of public columns in coordinates of their own | [`whitened`] |
 //! | size and mean of whole rows | [`numbers`] |
 //!
@@ -11,6 +12,7 @@
 //! fixed order, and rows only ever meet in sums of integers.
 
 pub mod numbers;
+pub mod pass;
 pub mod shifted;
 pub mod support;
 pub mod whitened;

@@ -33,6 +33,8 @@ pub struct Moved<'a> {
     pub clip: f64,
     /// A row with flag 0 is a row of zeros, and is not read.
     pub present: Option<&'a [u8]>,
+    /// The row that the first residual and shift belong to; flags are those of all rows.
+    pub first: usize,
 }
 
 impl Moved<'_> {
@@ -45,8 +47,8 @@ impl Moved<'_> {
     /// Factor and shift of row `i`. The factor may be infinite or NaN, the shift is finite.
     #[inline(always)]
     fn of<T: Real>(&self, i: usize) -> (T, T) {
-        let factor = T::from_f64(self.residuals[i] * LIMIT as f64 / self.clip);
-        let shift = self.shifts.map_or(0.0, |shifts| shifts[i]);
+        let factor = T::from_f64(self.residuals[i - self.first] * LIMIT as f64 / self.clip);
+        let shift = self.shifts.map_or(0.0, |shifts| shifts[i - self.first]);
         let shift = if shift.is_nan() { 0.0 } else { shift.clamp(-LARGEST_SHIFT, LARGEST_SHIFT) };
         (factor, T::from_f64(shift))
     }
@@ -95,28 +97,44 @@ pub trait ShiftedRows: Sync {
 /// If a value is not finite, a sparse row is not canonical, or lengths do not fit.
 pub fn shifted_sums<R: ShiftedRows>(rows: &R, moved: Moved<'_>, plan: Plan) -> Result<Vec<i64>> {
     let (n, d) = (rows.rows(), rows.columns());
-    if moved.residuals.len() != n || moved.shifts.is_some_and(|shifts| shifts.len() != n) {
+    if moved.first != 0 || moved.residuals.len() != n || moved.shifts.is_some_and(|shifts| shifts.len() != n)
+    {
         return Err(Error::invalid("residuals and shifts must have one value for each row of X"));
     }
     checked_flags(moved.present, n)?;
     checked_units(moved.units, d)?;
-    if !(moved.clip.is_finite() && moved.clip > 0.0) {
-        return Err(Error::invalid(format!("clip must be a finite number above 0, got {}", moved.clip)));
-    }
+    checked_clip(moved.clip)?;
     if n >= 1 << 46 {
         return Err(Error::invalid("X must have fewer than 2^46 rows"));
     }
-    let inverse = match moved.units {
-        None => None,
-        Some(units) => {
-            let mut inverse = with_room(d)?;
-            inverse.extend(units.iter().map(|unit| R::Value::from_f64(1.0 / unit).finite()));
-            Some(inverse)
-        }
-    };
+    let inverse = inverse_units::<R::Value>(moved.units)?;
     let add = |range, sums: &mut R::Sums| rows.add(range, moved, inverse.as_deref(), plan.level, sums);
     let parts = in_blocks(n, rows.stored() / n.max(1), plan, || rows.zero_sums(), add)?;
+    total(rows, parts)
+}
+
+/// The sum of all threads' sums, one a column.
+pub(super) fn total<R: ShiftedRows>(rows: &R, parts: Vec<R::Sums>) -> Result<Vec<i64>> {
+    if parts.is_empty() {
+        return zeros(rows.columns());
+    }
     add_up(parts.into_iter().map(|sums| rows.totals(sums)))
+}
+
+/// Check that a clip is finite and above zero.
+pub(super) fn checked_clip(clip: f64) -> Result<()> {
+    if clip.is_finite() && clip > 0.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("clip must be a finite number above 0, got {clip}")))
+}
+
+/// One over each unit, in the rows' own precision.
+pub(super) fn inverse_units<T: Real>(units: Option<&[f64]>) -> Result<Option<Vec<T>>> {
+    let Some(units) = units else { return Ok(None) };
+    let mut inverse = with_room(units.len())?;
+    inverse.extend(units.iter().map(|unit| T::from_f64(1.0 / unit).finite()));
+    Ok(Some(inverse))
 }
 
 /// One thread's sums of dense rows: narrow ones for the rows since the last flush, wide ones for all before.

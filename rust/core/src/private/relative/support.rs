@@ -1,11 +1,9 @@
-//! Public columns of all rows, dense and in f64, and sums of them with public weights.
-
-use std::ops::Range;
+//! Public columns of all rows, dense and in f64.
 
 use crate::matrix::scalar::Real;
 use crate::matrix::{Csr, Dense, Index};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::memory::{with_room, zeros};
+use crate::runtime::memory::with_room;
 use crate::runtime::parallel::{Plan, for_each, threads_for};
 
 /// Below this many values one thread is faster.
@@ -32,7 +30,11 @@ pub trait ColumnRows: Sync {
 pub struct Chosen(Vec<(usize, usize)>);
 
 impl Chosen {
-    fn new(columns: &[usize], dimension: usize) -> Result<Self> {
+    /// Check and sort `columns` of rows with `dimension` columns.
+    ///
+    /// # Errors
+    /// If one is repeated or out of range.
+    pub fn new(columns: &[usize], dimension: usize) -> Result<Self> {
         let mut sorted = with_room(columns.len())?;
         sorted.extend(columns.iter().enumerate().map(|(place, column)| (*column, place)));
         sorted.sort_unstable();
@@ -121,34 +123,4 @@ pub fn gather_columns<R: ColumnRows>(
         }
         Ok(())
     })
-}
-
-/// For each vector of weights the sums `weights' v` over rows `v` of `width` values, added up in the order of the
-/// columns. Weights may be fewer than a row has values. Result: one vector of `n` sums after the other.
-///
-/// # Errors
-/// If lengths do not fit.
-pub fn combine_columns(values: &[f64], width: usize, weights: &[&[f64]], plan: Plan) -> Result<Vec<f64>> {
-    if width == 0 || values.len() % width != 0 || weights.iter().any(|weights| weights.len() > width) {
-        return Err(Error::invalid("weights must have at most one number for each column"));
-    }
-    let n = values.len() / width;
-    let mut sums: Vec<f64> = zeros(n.checked_mul(weights.len()).ok_or(Error::Memory)?)?;
-    let block = plan.block_rows.unwrap_or(BLOCK_ROWS).max(1);
-    let threads = threads_for(plan.threads, values.len().saturating_mul(weights.len()), SERIAL_BELOW);
-    let jobs = sums.chunks_mut(n.max(1)).zip(weights).flat_map(|(sums, weights)| {
-        sums.chunks_mut(block).enumerate().map(move |(number, part)| (number * block, part, *weights))
-    });
-    for_each(threads, jobs, |(start, part, weights)| {
-        combine(values, width, start..start + part.len(), weights, part);
-        Ok(())
-    })?;
-    Ok(sums)
-}
-
-fn combine(values: &[f64], width: usize, range: Range<usize>, weights: &[f64], sums: &mut [f64]) {
-    let rows = values[range.start * width..range.end * width].chunks_exact(width);
-    for (sum, row) in sums.iter_mut().zip(rows) {
-        *sum = row.iter().zip(weights).fold(0.0, |sum, (value, weight)| sum + value * weight);
-    }
 }

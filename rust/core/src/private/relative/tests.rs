@@ -1,7 +1,7 @@
 //! What one row can do to the sums, and that storage, blocks and threads do nothing.
 
 use super::shifted::{Moved, shifted_sums};
-use super::support::{combine_columns, gather_columns};
+use super::support::gather_columns;
 use super::whitened::whitened_sums;
 use crate::matrix::{Csr, Dense};
 use crate::private::gradient::Plan;
@@ -34,7 +34,8 @@ fn dense_and_sparse_rows_have_the_same_sums_in_any_blocks() {
     let shifts: Vec<f64> = (0..n).map(|i| (i as f64).cos()).collect();
     let units = [1.0, 2.0, 1e-3, 1e3, 1e-300];
     for units in [None, Some(&units[..])] {
-        let moved = Moved { residuals: &residuals, shifts: Some(&shifts), units, clip: 0.8, present: None };
+        let moved =
+            Moved { residuals: &residuals, shifts: Some(&shifts), units, clip: 0.8, present: None, first: 0 };
         let sums = shifted_sums(&rows, moved, plan(1, 100)).unwrap();
         for (threads, block) in [(1, 1), (2, 7), (3, 10)] {
             assert_eq!(shifted_sums(&rows, moved, plan(threads, block)).unwrap(), sums);
@@ -57,6 +58,7 @@ fn no_row_moves_a_sum_by_more_than_the_limit_whatever_its_numbers_are() {
                         units: Some(&units),
                         clip: 0.5,
                         present: None,
+                        first: 0,
                     };
                     let values = [x, 0.0];
                     let rows = Dense::new(&values, 1, 2).unwrap();
@@ -85,7 +87,7 @@ fn no_row_moves_a_sum_by_more_than_the_limit_whatever_its_numbers_are() {
 fn values_that_are_not_finite_and_lengths_that_do_not_fit_are_refused() {
     let values = [1.0f32, f32::NAN];
     let rows = Dense::new(&values, 1, 2).unwrap();
-    let moved = Moved { residuals: &[1.0], shifts: None, units: None, clip: 1.0, present: None };
+    let moved = Moved { residuals: &[1.0], shifts: None, units: None, clip: 1.0, present: None, first: 0 };
     assert!(shifted_sums(&rows, moved, Plan::default()).is_err());
     assert_eq!(shifted_sums(&rows, Moved { present: Some(&[0]), ..moved }, Plan::default()).unwrap(), [0, 0]);
     for wrong in [
@@ -102,6 +104,4 @@ fn values_that_are_not_finite_and_lengths_that_do_not_fit_are_refused() {
     for (columns, first) in [(&[2usize][..], 0), (&[0, 0][..], 0), (&[0][..], 2)] {
         assert!(gather_columns(&rows, columns, None, &mut out, 2, first, Plan::default()).is_err());
     }
-    assert!(combine_columns(&[1.0; 4], 2, &[&[1.0; 3]], Plan::default()).is_err());
-    assert_eq!(combine_columns(&[1.0, 2.0, 3.0, 4.0], 2, &[&[2.0]], Plan::default()).unwrap(), [2.0, 6.0]);
 }

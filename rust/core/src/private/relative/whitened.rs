@@ -9,6 +9,9 @@ use crate::runtime::memory::zeros;
 use crate::runtime::parallel::{Plan, add_up, in_blocks};
 use crate::runtime::simd::Vectorised;
 
+/// Coordinates computed together.
+const LANES: usize = 8;
+
 /// Largest coordinate: times a residual of 0 it is 0.
 const LARGEST: f64 = 1e300;
 
@@ -36,18 +39,21 @@ pub fn whitened_sums(
     if !(clip.is_finite() && clip > 0.0) {
         return Err(Error::invalid(format!("clip must be a finite number above 0, got {clip}")));
     }
-    // Column after column: a row's value is multiplied with one number for each coordinate.
-    let mut weights: Vec<f64> = zeros(m * m)?;
+    // Column after column, in whole lanes: a row's value is multiplied with one number for each coordinate.
+    let stride = m.next_multiple_of(LANES);
+    let mut weights: Vec<f64> = zeros(m * stride)?;
     for (c, row) in whiten.chunks_exact(m).enumerate() {
-        row.iter().enumerate().for_each(|(j, weight)| weights[j * m + c] = *weight);
+        row.iter().enumerate().for_each(|(j, weight)| weights[j * stride + c] = *weight);
     }
-    let start = || Ok((zeros(m)?, zeros(m)?));
-    let parts = in_blocks(n, m.saturating_mul(m) / 2, plan, start, |range, (totals, coordinates)| {
-        let rows = Rows { values, residuals, present };
-        plan.level.run(AddBlock { rows, range, weights: &weights, clip, totals, coordinates });
+    let start = || zeros(stride);
+    let parts = in_blocks(n, m.saturating_mul(m) / 2, plan, start, |range, totals| {
+        let rows = Rows { values, residuals, present, columns: m };
+        plan.level.run(AddBlock { rows, range, weights: &weights, clip, totals });
         Ok(())
     })?;
-    add_up(parts.into_iter().map(|(totals, _)| Ok(totals)))
+    let mut sums = add_up(parts.into_iter().map(Ok))?;
+    sums.truncate(m);
+    Ok(sums)
 }
 
 #[derive(Clone, Copy)]
@@ -55,6 +61,7 @@ struct Rows<'a> {
     values: &'a [f64],
     residuals: &'a [f64],
     present: Option<&'a [u8]>,
+    columns: usize,
 }
 
 struct AddBlock<'a, 'b> {
@@ -62,8 +69,7 @@ struct AddBlock<'a, 'b> {
     range: Range<usize>,
     weights: &'a [f64],
     clip: f64,
-    totals: &'b mut Vec<i64>,
-    coordinates: &'b mut Vec<f64>,
+    totals: &'b mut [i64],
 }
 
 impl Vectorised for AddBlock<'_, '_> {
@@ -71,22 +77,39 @@ impl Vectorised for AddBlock<'_, '_> {
 
     #[inline(always)]
     fn run(self) {
-        let AddBlock { rows, range, weights, clip, totals, coordinates } = self;
-        let m = totals.len();
-        for i in range {
-            if rows.present.is_some_and(|flags| flags[i] == 0) {
-                continue;
-            }
-            coordinates.fill(0.0);
-            for (value, weights) in rows.values[i * m..][..m].iter().zip(weights.chunks_exact(m)) {
-                for (coordinate, weight) in coordinates.iter_mut().zip(weights) {
-                    *coordinate += value * weight;
+        let AddBlock { rows, range, weights, clip, totals } = self;
+        let (m, stride) = (rows.columns, totals.len());
+        for (lanes, totals) in totals.chunks_exact_mut(LANES).enumerate() {
+            let (mut biased, mut count) = ([0i64; LANES], 0);
+            for i in range.clone() {
+                if rows.present.is_some_and(|flags| flags[i] == 0) {
+                    continue;
+                }
+                let mut coordinates = [0.0f64; LANES];
+                let weights = weights[lanes * LANES..].chunks(stride);
+                for (value, weights) in rows.values[i * m..][..m].iter().zip(weights) {
+                    for (coordinate, weight) in coordinates.iter_mut().zip(&weights[..LANES]) {
+                        *coordinate += value * weight;
+                    }
+                }
+                let factor = rows.residuals[i] * LIMIT as f64 / clip;
+                let numbers = coordinates
+                    .map(|c| if c.is_nan() { 0.0 } else { c })
+                    .map(|c| c.min(LARGEST).max(-LARGEST));
+                if factor.is_finite() {
+                    // Neither is NaN or infinite, so that their product is a number: what the fast rounding needs.
+                    for (sum, number) in biased.iter_mut().zip(numbers) {
+                        *sum = number.add_biased(factor, *sum);
+                    }
+                    count += 1;
+                } else {
+                    for (total, number) in totals.iter_mut().zip(numbers) {
+                        *total += i64::from(number.quantise(factor));
+                    }
                 }
             }
-            let factor = rows.residuals[i] * LIMIT as f64 / clip;
-            for (total, coordinate) in totals.iter_mut().zip(coordinates.iter()) {
-                let coordinate = if coordinate.is_nan() { 0.0 } else { coordinate.clamp(-LARGEST, LARGEST) };
-                *total += i64::from(coordinate.quantise(factor));
+            for (total, sum) in totals.iter_mut().zip(biased) {
+                *total += f64::unbiased(sum, count);
             }
         }
     }
