@@ -238,7 +238,7 @@ def begin(told: Told) -> KnownSparse:
     noise = 2 * math.sqrt(int(picks) / t.pick_share) / told.mu
     # A coefficient of typical size moves a mean gradient by about 0.235 clips.
     rows = math.hypot(t.rows_for_noise * noise * log_dim / 0.235, t.rows_for_sampling * log_dim)
-    rows = max(rows * max(wide, 0.3) ** 0.15, 4.0) if told.first_rows is None else float(told.first_rows)
+    rows = max(rows * max(wide, 0.3) ** 0.24, 4.0) if told.first_rows is None else float(told.first_rows)
     known = KnownSparse(
         dim=told.dim,
         episodes=0,
