@@ -104,6 +104,10 @@ class KnownSparse:
         x as told or measured from whole rows; precision and precision-weighted sum of x^2 of picked columns.
     row_mean, row_mean_weight, row_product, row_product_weight : float
         e and c as measured from whole rows, with their precisions.
+    told_size, octaves, octaves_weight : float
+        x as told; log2 of x over it as measured from whole rows, and the precision of that.
+    doubted : bool
+        Whether whole rows have just said that x is far from what was told: the next episode asks them again.
     quiet : int
         Episodes in a row whose picks did not stand out.
     found : tuple of int
@@ -131,6 +135,10 @@ class KnownSparse:
     row_mean_weight: float = 0.0
     row_product: float = 0.0
     row_product_weight: float = 0.0
+    told_size: float = 0.0
+    octaves: float = 0.0
+    octaves_weight: float = 0.0
+    doubted: bool = False
     quiet: int = 0
     found: tuple[int, ...] = field(default=())
 
@@ -255,6 +263,7 @@ def begin(told: Told) -> KnownSparse:
         residual_size=told.reward_scale,
         context_size=told.context_scale,
         start_size=told.context_scale,
+        told_size=told.context_scale,
     )
     if not told.intercept:
         return known
@@ -289,7 +298,7 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
         "moments": t.moment_share,
         "size": t.size_share,
     }
-    if known.fits == 0:
+    if known.fits == 0 or known.doubted:
         shares["rows"] = t.row_share
     shares["gradient"] = 1 - sum(shares.values())
     return Episode(
@@ -375,7 +384,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         }
     kept = np.flatnonzero(keep)
     square = np.ix_(kept, kept)
-    return replace(
+    learned = replace(
         known,
         episodes=known.episodes + 1,
         fits=known.fits + 1,
@@ -392,6 +401,25 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         found=(*known.found, found),
         **context,
         **rows_known,
+    )
+    if known.doubted and learned.context_size == known.told_size:
+        return _forgotten(learned, told)
+    return learned
+
+
+def _forgotten(known: KnownSparse, told: Told) -> KnownSparse:
+    """Return what is known without its columns: they were fitted as if contexts had another size."""
+    nothing = replace(
+        known,
+        columns=np.zeros(0, np.int64),
+        units=np.zeros(0),
+        moments=np.ones((1, 1)),
+        precision=np.zeros((1, 1)),
+    )
+    return (
+        centred(nothing, told, known.intercept, known.residual_size)
+        if told.intercept
+        else replace(nothing, theta=np.zeros(1), covariance=np.zeros((1, 1)))
     )
 
 
@@ -514,16 +542,24 @@ def _context_size(
     """Return x for the next episode, from the columns that were new: those of A are chosen by the arms."""
     x, start = known.context_size, known.start_size
     total, count = known.size_sum, known.size_weight
+    doubt: dict[str, Any] = {"doubted": False}
     if released.rows is not None and released.rows_noise is not None:
-        octaves, noise = released.rows[0], released.rows_noise[0]
-        if abs(octaves) > max(1.0, 2.7 * noise):
-            # What was told is far off: columns measured in its ball say nothing.
-            size = x * 2.0**octaves
-            return {"context_size": size, "start_size": size, "size_sum": 0.0, "size_weight": 0.0}
+        # One measure in a hundred or two is noise that looks like another size: it is asked for twice.
+        told, weight_now = known.told_size or known.start_size, released.rows_noise[0] ** -2
+        sure = known.octaves_weight + weight_now
+        octaves = released.rows[0] + math.log2(x / told)
+        octaves = (known.octaves * known.octaves_weight + octaves * weight_now) / sure
+        far = abs(octaves) > max(1.0, 2.7 / math.sqrt(sure))
+        doubt = {"octaves": octaves, "octaves_weight": sure, "doubted": far and not known.doubted}
+        if far or known.doubted:
+            # Columns measured in a ball of another size say nothing.
+            size = told * 2.0**octaves if far else told
+            again = {"context_size": size, "start_size": size, "size_sum": 0.0, "size_weight": 0.0}
+            return {**again, **doubt}
     squares = np.diag(fresh)[k + 1 :]
     total += float(squares.sum()) * weight / 2
     count += len(squares) * weight / 2
     prior = 1 / (t.context_prior * start**4)
     square = (prior * start**2 + total) / (prior + count)
     size = math.sqrt(min(max(square, 0.25 * x * x), 4 * x * x))
-    return {"context_size": size, "start_size": start, "size_sum": total, "size_weight": count}
+    return {"context_size": size, "start_size": start, "size_sum": total, "size_weight": count, **doubt}

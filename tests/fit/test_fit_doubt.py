@@ -1,0 +1,70 @@
+"""A size of contexts far from what was told is asked for twice before it is believed."""
+
+import numpy as np
+import pytest
+
+from fliphat.fit import model
+
+NOISE = (0.7, 0.1, 0.1)
+TOLD = model.Told(dim=50, sparsity=5, mu=0.5, context_scale=1.0, reward_scale=1.0)
+
+
+def after(known, octaves, column=None):
+    """Return what is known after an episode whose whole rows said `octaves`."""
+    episode = model.open_episode(known, TOLD)
+    m = len(episode.whiten)
+    asked = "rows" in episode.shares
+    released = model.Released(
+        columns=np.arange(episode.picks) + (len(known.columns) if column is None else column),
+        units=np.ones(episode.picks),
+        signs=np.ones(episode.picks, np.int64),
+        gradient=np.full(m, 0.1),
+        gradient_noise=0.05,
+        moments=np.eye(m) * episode.one**2,
+        moment_noise=0.1 * episode.one**2,
+        size=0.5,
+        size_noise=0.05,
+        rows=(octaves, 0.0, 0.0) if asked else None,
+        rows_noise=NOISE if asked else None,
+    )
+    return model.learn(known, TOLD, episode, released), asked
+
+
+def test_an_ordinary_size_is_asked_for_once():
+    known, asked = after(model.begin(TOLD), 0.4)
+    assert asked
+    assert not known.doubted
+    assert 0.8 < known.context_size < 1.2
+    assert not after(known, None)[1]
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_what_the_second_measure_does_not_confirm_is_forgotten(sign):
+    known, _ = after(model.begin(TOLD), sign * 2.0)
+    assert known.doubted
+    assert known.context_size == 4.0**sign
+    known, asked = after(known, -sign * 2.0)
+    assert asked
+    assert not known.doubted
+    assert known.context_size == 1.0
+    assert len(known.columns) == 0
+    assert known.episodes == known.fits == 2
+    assert not after(known, None)[1]
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_what_the_second_measure_confirms_stays(sign):
+    known, _ = after(model.begin(TOLD), sign * 3.2)
+    known, asked = after(known, sign * 0.2)
+    assert asked
+    assert not known.doubted
+    assert known.context_size == pytest.approx(2 ** (sign * 3.3))
+    assert len(known.columns) > 0
+
+
+def test_a_record_keeps_the_doubt():
+    known, _ = after(model.begin(TOLD), -2.0)
+    again = model.KnownSparse.from_record(known.to_record())
+    assert again.doubted
+    assert again.octaves == known.octaves
+    assert "rows" in model.open_episode(again, TOLD).shares
