@@ -11,7 +11,7 @@ import fliphat
 from fliphat.policies import LinUCB
 from fliphat.tables import runs, study
 from fliphat.tables.bandit import make_bandit
-from fliphat.tables.players import POLICIES, PRIVATE, make_player, public_numbers
+from fliphat.tables.players import POLICIES, PRIVATE, Rounds, make_player, public_numbers
 from fliphat.tables.read import read_frame
 from fliphat.tables.results import first_useful, result_of
 from made_tables import labelled, logged
@@ -76,32 +76,55 @@ def test_linucb_is_the_one_of_the_baselines_on_block_contexts():
         decisions = theirs.select_batch(blocks.reshape(len(here), arms, -1))
         assert np.array_equal(chosen, decisions.arms)
         rewards = (chosen == bandit.outcomes[at : at + len(here)]).astype(float)
-        mine.learn(here, chosen, rewards)
+        mine.learn(Rounds(np.arange(len(here)), here, chosen, rewards))
         theirs.update_batch(decisions, rewards)
         at += len(here)
 
 
-def test_fliphat_plays_what_its_own_calls_would():
-    """A seeded FLIPHAT on block contexts earns the same as the player, up to ties."""
+def contexts_of(policy, rows, arms):
+    """Rows as a policy's own calls take them: blocks for FLIPHAT, without the constant for PrivateLinear."""
+    if policy == "PrivateLinear":
+        return rows[:, 1:]
+    blocks = np.zeros((len(rows), arms, arms, rows.shape[1]), np.float32)
+    blocks[:, np.arange(arms), np.arange(arms)] = rows[:, None]
+    return blocks.reshape(len(rows), arms, -1)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_private_policies_earn_what_their_own_calls_would(name):
     bandit = make_bandit(read_frame(labelled(2000)), **{**WHOLE, "label": "arm"})
     public = public_numbers(bandit, None, None)
-    player = [runs.play_order(bandit, public, "FLIPHAT", 10.0, order, 0).mean for order in range(8)]
+    player = [runs.play_order(bandit, public, name, 10.0, order, 0).mean for order in range(8)]
     own = []
     for order in range(8):
-        policy = fliphat.FLIPHAT(**public.arguments("FLIPHAT", 10.0), seed=order)
+        policy = getattr(fliphat, name)(**public.arguments(name, 10.0), seed=order)
         people = np.random.default_rng(order).permutation(2000)
         at, won = 0, 0.0
         while at < 2000:
             here = people[at : at + policy.remaining]
-            blocks = np.zeros((len(here), 3, 3, public.columns), np.float32)
-            blocks[:, np.arange(3), np.arange(3)] = bandit.features.matrix[here][:, None]
-            decisions = policy.select_batch(blocks.reshape(len(here), 3, -1))
+            decisions = policy.select_batch(contexts_of(name, bandit.features.matrix[here], 3))
             rewards = (decisions.arms == bandit.outcomes[here]).astype(float)
             policy.update_batch(decisions, rewards)
             won, at = won + rewards.sum(), at + len(here)
         own.append(won / 2000)
     spread = math.sqrt((np.var(player, ddof=1) + np.var(own, ddof=1)) / 8)
     assert abs(np.mean(player) - np.mean(own)) < 3.5 * spread
+
+
+@pytest.mark.skipif("PrivateLinear" not in PRIVATE, reason="there is no PrivateLinear")
+def test_private_linear_learns_from_just_the_rounds_that_match():
+    bandit = make_bandit(read_frame(labelled(600)), **{**WHOLE, "label": "arm"})
+    player = make_player(
+        "PrivateLinear", 10.0, public_numbers(bandit, None, None), bandit, np.random.default_rng(0)
+    )
+    kept, at = 0, 0
+    while at < 600:
+        rows = bandit.features.matrix[at : at + 50]
+        arms = player.choose(rows)
+        picked = np.flatnonzero(arms == np.arange(len(rows)) % 3)[: player.remaining]
+        player.learn(Rounds(picked, rows[picked], arms[picked], np.ones(len(picked))))
+        kept, at = kept + len(picked), at + len(rows)
+    assert player._policy.rounds == kept < 400 and player._policy.episode > 0
 
 
 def test_replay_of_a_skewed_log_is_unbiased():

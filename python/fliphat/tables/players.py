@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fliphat import policies
 from fliphat.policies import FLIPHAT
 from fliphat.policies.baselines.base import RefitTimes
 from fliphat.tables.bandit import Logged, TableBandit
@@ -21,8 +22,8 @@ from fliphat.tables.bandit import Logged, TableBandit
 __all__ = ["POLICIES", "PRIVATE", "Player", "Public", "make_player", "public_numbers"]
 
 #: In the order of tables; the private ones are played once for each epsilon.
-POLICIES: Final = ("random", "constant", "LinUCB", "FLIPHAT")
-PRIVATE: Final = ("FLIPHAT",)
+PRIVATE: Final = tuple(name for name in ("FLIPHAT", "PrivateLinear") if hasattr(policies, name))
+POLICIES: Final = ("random", "constant", "LinUCB", *PRIVATE)
 
 _FOREVER = 2**31 - 1
 
@@ -35,8 +36,8 @@ class Public:
     ----------
     arms, columns : int
         K, and p with the constant one.
-    filled : int
-        Columns of the table behind them.
+    context_norm : float
+        Typical l2 norm of a row without its constant one.
     delta : float
     sparsity : int
         Of FLIPHAT.
@@ -45,7 +46,7 @@ class Public:
 
     arms: int
     columns: int
-    filled: int
+    context_norm: float
     delta: float
     sparsity: int
     reward_range: tuple[float, float]
@@ -53,7 +54,9 @@ class Public:
     def arguments(self, policy: str, epsilon: float) -> dict[str, Any]:
         """Return the arguments of a private policy, seed aside."""
         common: dict[str, Any] = {"epsilon": epsilon, "delta": self.delta, "reward_range": self.reward_range}
-        assert policy == "FLIPHAT"
+        if policy == "PrivateLinear":
+            # It has a constant of its own.
+            return {"arms": self.arms, "dim": self.columns - 1, **common, "context_norm": self.context_norm}
         low, high = self.reward_range
         return {
             "dim": self.arms * self.columns,
@@ -72,7 +75,10 @@ def public_numbers(bandit: TableBandit, delta: float | None, sparsity: int | Non
         delta = min(1e-3, float(f"{0.4 / len(bandit):.0e}"))
     if sparsity is None:
         sparsity = min(arms * columns, max(8, 3 * arms))
-    return Public(arms, columns, bandit.features.filled, delta, sparsity, bandit.reward_range)
+    # A number spread over -1 to 1 has a mean square of a third, and one of a category's columns is 1.
+    numbers = len(bandit.features.ranges)
+    norm = round(float(np.sqrt(numbers / 3 + bandit.features.filled - numbers)), 3)
+    return Public(arms, columns, norm, delta, sparsity, bandit.reward_range)
 
 
 class Player(ABC):
@@ -85,10 +91,26 @@ class Player(ABC):
         """Return the arms for at most `remaining` rounds."""
 
     @abstractmethod
-    def learn(
-        self, rows: npt.NDArray[np.float32], arms: npt.NDArray[np.int64], rewards: npt.NDArray[np.float64]
-    ) -> None:
-        """Take in rounds that happened, with arms as `choose` gave them."""
+    def learn(self, rounds: Rounds) -> None:
+        """Take in rounds that happened."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """Rounds that happened.
+
+    Attributes
+    ----------
+    picked : ndarray of int64
+        Which rows of the last `choose` they are, ascending.
+    rows, arms, rewards : ndarray
+        Of those.
+    """
+
+    picked: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.float32]
+    arms: npt.NDArray[np.int64]
+    rewards: npt.NDArray[np.float64]
 
 
 def make_player(
@@ -102,7 +124,7 @@ def make_player(
     if policy == "LinUCB":
         return _LinUCB(public, rng)
     assert epsilon is not None
-    return _Fliphat(public, epsilon, rng)
+    return (_Fliphat if policy == "FLIPHAT" else _PrivateLinear)(public, epsilon, rng)
 
 
 class _Random(Player):
@@ -164,12 +186,10 @@ class _LinUCB(Player):
         errors = np.stack([np.linalg.norm(rows @ one.T, axis=1) for one in self._whitening], axis=1)
         return np.asarray((rows @ self._estimate.T + self.optimism * errors).argmax(axis=1), np.int64)
 
-    def learn(
-        self, rows: npt.NDArray[np.float32], arms: npt.NDArray[np.int64], rewards: npt.NDArray[np.float64]
-    ) -> None:
-        shares = (rewards - self._low) / self._width
+    def learn(self, rounds: Rounds) -> None:
+        shares, arms = (rounds.rewards - self._low) / self._width, rounds.arms
         for arm in np.unique(arms):
-            own = rows[arms == arm].astype(np.float64)
+            own = rounds.rows[arms == arm].astype(np.float64)
             self._gram[arm] += own.T @ own
             self._correlations[arm] += own.T @ shares[arms == arm]
         self._rounds += len(arms)
@@ -206,14 +226,13 @@ class _Fliphat(Player):
         # Equal scores, as before the first release, are broken uniformly.
         return np.asarray((best * self._rng.random(best.shape)).argmax(axis=1), np.int64)
 
-    def learn(
-        self, rows: npt.NDArray[np.float32], arms: npt.NDArray[np.int64], rewards: npt.NDArray[np.float64]
-    ) -> None:
-        blocks = np.zeros((len(rows), self._public.arms, self._public.columns), np.float32)
-        blocks[np.arange(len(rows)), arms] = rows
+    def learn(self, rounds: Rounds) -> None:
+        count = len(rounds.rows)
+        blocks = np.zeros((count, self._public.arms, self._public.columns), np.float32)
+        blocks[np.arange(count), rounds.arms] = rounds.rows
         # Rounds that offer the chosen arm alone: the policy keeps just that row, as it would have anyway.
-        decisions = self._policy.select_batch(blocks.reshape(len(rows), 1, -1))
-        self._policy.update_batch(decisions, rewards)
+        decisions = self._policy.select_batch(blocks.reshape(count, 1, -1))
+        self._policy.update_batch(decisions, rounds.rewards)
 
     def _refresh(self) -> None:
         """Fit a full episode now: arms are chosen by the estimate that is next."""
@@ -223,3 +242,50 @@ class _Fliphat(Player):
             self._episode = self._policy.episode
             dense = self._policy.estimate.to_dense().reshape(self._public.arms, self._public.columns)
             self._estimate = dense.astype(np.float32)
+
+
+class _PrivateLinear(Player):
+    """PrivateLinear, one context a round."""
+
+    def __init__(self, public: Public, epsilon: float, rng: np.random.Generator) -> None:
+        self._public, self._rng = public, rng
+        seed = int(rng.integers(2**62))
+        made: Any = vars(policies)["PrivateLinear"](**public.arguments("PrivateLinear", epsilon), seed=seed)
+        self._policy = made
+
+    @property
+    def remaining(self) -> int:  # type: ignore[override]
+        with self._policy._playing() as engine:
+            engine._ready()
+        return int(self._policy.remaining)
+
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        rows = rows[:, 1:]
+        self._words = self._rng.integers(0, 2**64, len(rows), np.uint64)
+        scratch = np.empty((len(rows), rows.shape[1] + 1), np.float32)
+        with self._policy._playing() as engine:
+            engine._ready()  # a full episode is fitted now
+            arms, _ = engine.chooser.choose_dense(rows, self._public.arms, self._words, None, scratch, 0)
+        return np.asarray(arms, np.int64)
+
+    def learn(self, rounds: Rounds) -> None:
+        with self._policy._playing() as engine:
+            chooser = engine.chooser
+            # The same random words once more: the rounds that happened play the arms that were chosen.
+            engine.chooser = _Again(chooser, self._words[rounds.picked])
+            try:
+                decisions = engine.select_batch(rounds.rows[:, 1:], None, None)
+            finally:
+                engine.chooser = chooser
+            engine.update_batch(decisions, rounds.rewards)
+        assert np.array_equal(decisions.arms, rounds.arms)
+
+
+class _Again:
+    """Chooses arms by random words that were drawn before."""
+
+    def __init__(self, chooser: Any, words: npt.NDArray[np.uint64]) -> None:
+        self._chooser, self._words = chooser, words
+
+    def choose_dense(self, contexts: Any, arms: int, words: Any, *rest: Any) -> Any:
+        return self._chooser.choose_dense(contexts, arms, self._words, *rest)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fliphat.policies.health import HealthWarning
 from fliphat.privacy.guarantee import PrivacyWarning
 from fliphat.tables.bandit import Logged, TableBandit
-from fliphat.tables.players import POLICIES, Player, Public, make_player
+from fliphat.tables.players import POLICIES, Player, Public, Rounds, make_player
 
 __all__ = ["WINDOWS", "TableRun", "play_order"]
 
@@ -103,8 +103,9 @@ def _play(player: Player, bandit: TableBandit, rows: npt.NDArray[np.int64]) -> n
             here = rows[at : at + min(player.remaining, _BLOCK)]
             arms = player.choose(features[here])
             rewards = (arms == known[here]).astype(np.float64)
+            same = np.arange(len(here))
             at += len(here)
         if len(here):
-            player.learn(features[here], arms, rewards)
+            player.learn(Rounds(same, features[here], arms, rewards))
         parts.append(rewards)
     return np.concatenate(parts) if parts else np.empty(0)
