@@ -41,8 +41,17 @@ def test_version_is_the_one_in_the_crate():
 
 
 def test_import_needs_only_numpy():
-    # SciPy's sparse module, scikit-learn, matplotlib, rich and Dask are loaded when they are used.
-    heavy = ["scipy.sparse", "scipy.stats", "sklearn", "matplotlib", "rich", "dask", "pandas"]
+    # SciPy's modules, scikit-learn, matplotlib, rich and Dask are loaded when they are used.
+    heavy = [
+        "scipy.sparse",
+        "scipy.special",
+        "scipy.stats",
+        "sklearn",
+        "matplotlib",
+        "rich",
+        "dask",
+        "pandas",
+    ]
     code = f"import fliphat, fliphat.cli, sys; print([m for m in {heavy!r} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

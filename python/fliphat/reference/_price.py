@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
 
 __all__ = ["price"]
 
@@ -59,6 +58,9 @@ def _alone(event: tuple[str, float], epsilon: _Values) -> _Values:
 
 
 def _gaussian_delta(epsilon: _Values, mu: float) -> _Values:
+    # When it is used: SciPy's special functions take longer to import than all of fliphat.
+    from scipy.special import log_ndtr, ndtr
+
     tail = np.exp(epsilon + log_ndtr(-epsilon / mu - mu / 2))
     return cast(_Values, ndtr(mu / 2 - epsilon / mu) - tail)
 
