@@ -5,6 +5,8 @@ A mutant is here because it once survived the tests, or because it is the kind o
 
 from mutants.runner import Mutant
 
+PURSUIT_CLAIM = "tests/fit/test_fit_pursuit_noise.py::test_every_episode_draws_the_noise_that_its_claim_needs"
+
 MUTANTS = [
     Mutant(
         "noise for k = 1 from episode 2 on",
@@ -141,12 +143,108 @@ MUTANTS = [
         "users with more rounds than k",
     ),
     Mutant(
+        "pursuit: picks with 2/3 of their noise",
+        "python/fliphat/fit/pursuit.py",
+        "columns, signs = noise.picks(scores, plan.picks, excluded",
+        "paid = dataclasses.replace(plan.picks, scale=plan.picks.scale * 2 // 3)\n"
+        "        columns, signs = noise.picks(scores, paid, excluded",
+        PURSUIT_CLAIM,
+        "everyone",
+    ),
+    Mutant(
+        "pursuit: one pick more than is paid for",
+        "python/fliphat/fit/pursuit.py",
+        "columns, signs = noise.picks(scores, plan.picks, excluded",
+        "paid = dataclasses.replace(plan.picks, count=plan.picks.count + 1)\n"
+        "        columns, signs = noise.picks(scores, paid, excluded",
+        PURSUIT_CLAIM,
+        "everyone",
+    ),
+    Mutant(
+        "pursuit: a pick inside the support that is not charged",
+        "python/fliphat/fit/pursuit.py",
+        "columns, signs = noise.picks(scores, plan.picks, excluded",
+        "if len(known.columns):\n"
+        "            outside = np.setdiff1d(np.arange(plan.dim), known.columns)\n"
+        "            inside = dataclasses.replace(plan.picks, count=1)\n"
+        "            noise.picks(scores, inside, excluded=outside, signed=False)\n"
+        "        columns, signs = noise.picks(scores, plan.picks, excluded",
+        PURSUIT_CLAIM,
+        "everyone from the second episode on",
+    ),
+    Mutant(
+        "pursuit: the vector with 2/3 of its noise",
+        "python/fliphat/fit/pursuit.py",
+        "released = noise.vector(values, sigmas) / n",
+        "released = noise.vector(values, sigmas * 2 // 3) / n",
+        PURSUIT_CLAIM,
+        "everyone",
+    ),
+    Mutant(
+        "pursuit: the moments' diagonal without sqrt 2",
+        "python/fliphat/fit/pursuit.py",
+        "math.isqrt(2 * sigma_moments**2) + 1, sigma_moments",
+        "sigma_moments, sigma_moments",
+        PURSUIT_CLAIM,
+        "whoever has one large column",
+    ),
+    Mutant(
+        "pursuit: moments charged for B^2 where sqrt 2 B^2 is due",
+        "python/fliphat/fit/pursuit.py",
+        'part(RADIUS**4, share["moments"])',
+        'part(RADIUS**4 // 2, share["moments"])',
+        PURSUIT_CLAIM,
+        "everyone",
+    ),
+    Mutant(
+        "pursuit: noise for k = 1 from episode 2 on",
+        "python/fliphat/fit/pursuit.py",
+        "            release=self._release(steps),",
+        "            release=(\n"
+        "                self if episode < 2 else Pursuit(dataclasses.replace(settings, rounds_per_user=1))\n"
+        "            )._release(steps),",
+        "tests/fit/test_fit_pursuit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "users with several rounds, in all episodes but the first two",
+    ),
+    Mutant(
         "a key of 32 random bits",
         "rust/core/src/noise/entropy.rs",
         "source.try_fill_bytes(&mut key).map_err",
         "source.try_fill_bytes(&mut key[..4]).map_err",
         "noise::entropy::tests::all_256_bits_of_a_key_come_from_the_source",
         "who tries all keys takes the noise off",
+    ),
+    Mutant(
+        "moments of rows in a box, whose norm nobody checks",
+        "rust/core/src/private/ball/mod.rs",
+        "        let factor = if square > radius * radius { radius / square.sqrt() } else { 1.0 };\n"
+        "        let (mut norm, mut largest) = (0i64, 0i32);\n"
+        "        for (integer, value) in integers.iter_mut().zip(values.iter()) {\n"
+        "            // The conversion rounds toward zero.\n"
+        "            let q = (value * factor) as i32;\n"
+        "            norm += i64::from(q) * i64::from(q);\n"
+        "            largest = largest.max(q.abs());\n"
+        "            *integer = q as i16;\n"
+        "        }\n"
+        "        if norm > self.radius * self.radius {\n"
+        "            integers.fill(0);\n"
+        "            return 0;\n"
+        "        }\n",
+        "        let factor = values.iter().fold(1.0f64, |factor, value| factor.min(radius / value.abs()));\n"
+        "        let (mut norm, mut largest) = (0i64, 0i32);\n"
+        "        for (integer, value) in integers.iter_mut().zip(values.iter()) {\n"
+        "            // The conversion rounds toward zero.\n"
+        "            let q = (value * factor) as i32;\n"
+        "            norm += i64::from(q) * i64::from(q);\n"
+        "            largest = largest.max(q.abs());\n"
+        "            *integer = q as i16;\n"
+        "        }\n"
+        "        if norm < 0 {\n"
+        "            integers.fill(0);\n"
+        "            return 0;\n"
+        "        }\n",
+        "private::ball::tests::integers_never_leave_the_ball_and_reach_its_surface",
+        "whoever has many large columns",
     ),
     Mutant(
         "large values without noise",

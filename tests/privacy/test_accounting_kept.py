@@ -8,7 +8,7 @@ import pytest
 
 from fliphat import FLIPHAT
 from fliphat.fit.settings import complete
-from fliphat.policies.store.directory import recorded_accounting
+from fliphat.policies.store.directory import kept_choices
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "format-1"
 
@@ -33,7 +33,7 @@ def test_a_new_store_is_priced_exactly_and_goes_on_so(tmp_path):
     with FLIPHAT(**PUBLIC, store=tmp_path / "store") as policy:
         assert policy.guarantee.accounting == "exact"
         remaining = policy.remaining
-    assert recorded_accounting(tmp_path / "store") == "exact"
+    assert kept_choices(tmp_path / "store")[1] == "exact"
     with FLIPHAT(**PUBLIC, store=tmp_path / "store") as policy:
         assert (policy.guarantee.accounting, policy.remaining) == ("exact", remaining)
 
@@ -44,9 +44,9 @@ def test_records_without_the_field_are_of_the_first_version():
 
 
 def test_nothing_is_read_from_what_is_no_store(tmp_path):
-    assert recorded_accounting(tmp_path) is None
+    assert kept_choices(tmp_path) is None
     (tmp_path / "ledger.sqlite3").write_bytes(b"not a ledger")
-    assert recorded_accounting(tmp_path) is None
+    assert kept_choices(tmp_path) is None
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fliphat import FLIPHAT, _native, cli
+from fliphat import FLIPHAT, _native, cli, kernels
 from fliphat.audit.table import all_cases
 from fliphat.privacy.audit import Case, Finding, audit_case
 from fliphat.privacy.audit.bounds import bound_event, choose_event, clopper_pearson, epsilon_bound
 from fliphat.privacy.audit.replay import recorded_fits, replaying
+from fliphat.privacy.audit.steps import recorded_steps
 from fliphat.regression import PrivateSparseRegressor
 
 CASES = all_cases()
@@ -25,10 +26,12 @@ def test_claims_stand_and_controls_are_caught(case):
 
 def test_there_are_controls_and_claims():
     controls = [case.name for case in CASES if case.broken is not None]
-    assert len(CASES) - len(controls) >= 13
-    assert len(controls) == 8
+    assert len(CASES) - len(controls) >= 15
+    assert len(controls) == 10
     assert "FLIPHAT, noise at 2/3 of what is needed" in controls
     assert "FLIPHAT, an episode's rows used twice" in controls
+    assert "FLIPHAT, pursuit, noise at 2/3 of what is needed" in controls
+    assert "FLIPHAT, pursuit, an episode's rows used twice" in controls
 
 
 @pytest.mark.parametrize("estimator", ["policy", "regressor"])
@@ -38,7 +41,7 @@ def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
     y = X[:, 1].astype(float)
     with recorded_fits() as calls:
         if estimator == "policy":
-            policy = FLIPHAT(dim=5, sparsity=2, epsilon=1.0, delta=0.1, first_episode=12, seed=3)
+            policy = FLIPHAT(dim=5, sparsity=2, epsilon=1.0, delta=0.1, first_episode=12, fit="iht", seed=3)
             decisions = policy.select_batch(X[:, None])
             policy.update_batch(decisions.ids[:9], y[:9])  # three rewards never come
             policy.select_batch(X[:1, None])
@@ -65,6 +68,31 @@ def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
 def test_a_fit_that_is_not_recorded_is_an_error():
     with pytest.raises(RuntimeError, match="no fit was recorded"):
         replaying(lambda: ([], [], []))(10, 1, None)
+
+
+def test_a_release_that_is_not_recorded_or_not_alone_is_an_error():
+    def twice():
+        for _ in range(2):
+            kernels.pick_columns(np.array([1, 2]), 1, scale=9, excluded=np.array([], int))
+            kernels.gaussian_release(np.array([1]), np.array([9]))
+
+    with pytest.raises(RuntimeError, match="no release was recorded"):
+        recorded_steps(lambda: None)
+    with pytest.raises(RuntimeError, match="one release was expected, got 2 of picks and 2 of vectors"):
+        recorded_steps(twice)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_chances_of_picks_are_those_that_the_kernel_draws(signed):
+    def release():
+        kernels.pick_columns(np.array([5, -20, 8, 3]), 2, scale=10, excluded=np.array([3]), signed=signed)
+        kernels.gaussian_release(np.array([1]), np.array([9]))
+
+    call = recorded_steps(release)
+    assert len(call.outcomes) == (24 if signed else 6)
+    assert np.exp(call.log_chances()).sum() == pytest.approx(1)
+    drawn = np.bincount(call.drawn(40_000, None), minlength=len(call.outcomes))
+    assert stats.chisquare(drawn, 40_000 * np.exp(call.log_chances())).pvalue > 1e-6
 
 
 def test_the_exact_price_leaves_no_slack():

@@ -16,6 +16,7 @@ from fliphat.privacy.paper import paper_context_bound
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, check_delta
 
 __all__ = [
+    "DEFAULT_FIT",
     "FITS",
     "EngineSettings",
     "PerEpisode",
@@ -153,8 +154,12 @@ class Settings:
         reward_range: object = None,
         column_scales: object = None,
         start: object = None,
+        default_fit: str = DEFAULT_FIT,
     ) -> Settings:
-        """Return the arguments with defaults filled in; errors name the argument."""
+        """Return the arguments with defaults filled in; errors name the argument.
+
+        `default_fit` is taken where neither `fit` nor an argument that only one fit has decides.
+        """
         dim = arguments.integer("dim", dim, 1, _LARGEST_DIM)
         sparsity = arguments.integer("sparsity", sparsity, 1, dim)
         arguments.choice("episodes", episodes, ("planned", "doubling"))
@@ -177,6 +182,7 @@ class Settings:
                 "step_size": step_size is not None,
                 "start": start is not None,
             },
+            default_fit,
         )
         if mechanism is None:
             mechanism = "laplace" if paper else "exponential"
@@ -375,11 +381,11 @@ def _checked_per_episode(
     return check(given)
 
 
-def _checked_fit(fit: str | None, only_iht: dict[str, bool]) -> str:
+def _checked_fit(fit: str | None, only_iht: dict[str, bool], default: str) -> str:
     """Return the fit: hard thresholding where an argument is given that only it has."""
     given = [name for name, is_given in only_iht.items() if is_given]
     if fit is None:
-        return "iht" if given else DEFAULT_FIT
+        return "iht" if given else default
     arguments.choice("fit", fit, FITS)
     if fit == "pursuit" and given:
         raise ValueError(f"fit must be 'iht' with {given[0]}, got 'pursuit'")

@@ -21,12 +21,12 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.fit import make_fit, read_settings
-from fliphat.fit.settings import EngineSettings, PerEpisode, Settings
+from fliphat.fit.settings import DEFAULT_FIT, EngineSettings, PerEpisode, Settings
 from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.live import LivePolicy
-from fliphat.policies.store.directory import DURABILITIES, open_store, recorded_accounting, recorded_settings
+from fliphat.policies.store.directory import DURABILITIES, kept_choices, open_store, recorded_settings
 from fliphat.policies.types import SnapshotError, SparseEstimate
 
 __all__ = ["FLIPHAT"]
@@ -180,7 +180,10 @@ class FLIPHAT(LivePolicy):
         retention: AgeLimit | None = None,
         reward_timeout: AgeLimit | None = None,
     ) -> None:
+        # A store goes on with the fit and the noise it was made with, whatever a new one would get.
+        kept = None if store is None else kept_choices(store)
         settings = Settings.checked(
+            default_fit=DEFAULT_FIT if kept is None else kept[0],
             dim=dim,
             sparsity=sparsity,
             epsilon=epsilon,
@@ -212,11 +215,8 @@ class FLIPHAT(LivePolicy):
         )
         arguments.choice("durability", durability, DURABILITIES)
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
-        if store is not None:
-            # A store goes on with the noise it was made with, whatever a new one would get.
-            settings = dataclasses.replace(
-                settings, accounting=recorded_accounting(store) or settings.accounting
-            )
+        if kept is not None:
+            settings = dataclasses.replace(settings, accounting=kept[1])
         engine = Engine(make_fit(settings), memory_limit=limit, ages=ages)
         self._begin(engine, stacklevel=4)
         if store is not None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.settings import EngineSettings, complete
+from fliphat.fit.settings import FITS, EngineSettings, complete
 from fliphat.policies.engine import snapshot
 from fliphat.policies.engine.episode import Episode, Released
 from fliphat.policies.engine.rows import ChosenRows
@@ -34,7 +34,7 @@ from fliphat.policies.store.directory.records import emptied, keys_of, packed, u
 from fliphat.policies.store.directory.rows import FileRows, emptied_rows, file_rows, part_of
 from fliphat.policies.types import StoreError
 
-__all__ = ["DURABILITIES", "DirectoryStore", "recorded_accounting", "recorded_settings"]
+__all__ = ["DURABILITIES", "DirectoryStore", "kept_choices", "recorded_settings"]
 
 DURABILITIES: Final = ("full", "batch", "group")
 
@@ -383,16 +383,17 @@ def _finish_handing_over(directory: Path, known: dict[str, str]) -> None:
     raise StoreError(f"the store was handed over to the file {str(path)!r}: load that")
 
 
-def recorded_accounting(path: str | os.PathLike[str]) -> str | None:
-    """Return the accounting that a store's noise follows from; None if it can't be read.
+def kept_choices(path: str | os.PathLike[str]) -> tuple[str, str] | None:
+    """Return the fit and the accounting that a store was made with; None if they can't be read.
 
     Only looks: whoever opens the store checks it, and says what is wrong with it.
     """
     try:
-        accounting = complete(recorded_settings(path))["accounting"]
+        settings = complete(recorded_settings(path))
     except (StoreError, ValueError, KeyError, TypeError):
         return None
-    return accounting if isinstance(accounting, str) else None
+    fit, accounting = settings["fit"], settings["accounting"]
+    return (fit, accounting) if fit in FITS and isinstance(accounting, str) else None
 
 
 def recorded_settings(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""The audit's cases for the default fit: an episode of pursuit, one person's contents swapped.
+
+The policy plays for real: episodes before the person comes, rounds, rewards, plan and price. The release of
+the person's episode is then made by the policy itself from a saved copy, once for every outcome of its picks,
+and drawn again many times by the kernels (:mod:`fliphat.privacy.audit.steps`).
+
+The person moves as much as a row can: all gradients from one end to the other, rows from the largest to the
+smallest size, and with them the direction of the row in the second moments.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from fliphat.policies.fliphat import FLIPHAT
+from fliphat.privacy.audit.cases import Case
+from fliphat.privacy.audit.steps import StepsCall, counting, recorded_steps
+
+__all__ = ["pursuit_cases"]
+
+_EPSILON, _DELTA = 1.0, 0.2
+
+#: A large delta, as in the other cases: the most telling event is then a frequent one.
+_DIM, _ROUNDS = 2, 12
+
+#: Context and reward of the person, on the two sides. Rewards are so large that gradients are cut at both.
+_SIDES: Final = ((1e9, 1e30), (1e-9, -1e30))
+
+#: Native cases make about this many runs in the time of one here.
+_COST = 20
+
+
+def pursuit_cases() -> list[Case]:
+    """Return the claims and the controls of pursuit."""
+
+    def case(name: str, before: int, broken: str | None = None, **changes: float) -> Case:
+        def record() -> tuple[list[StepsCall], list[StepsCall]]:
+            return _recorded(before, **changes)
+
+        return Case(name, _EPSILON, _DELTA, counting(record), broken, cost=_COST)
+
+    return [
+        case("FLIPHAT, pursuit, the first episode", 0),
+        case("FLIPHAT, pursuit, a later episode", 2),
+        case(
+            "FLIPHAT, pursuit, noise at 2/3 of what is needed",
+            2,
+            "a third of the noise is missing",
+            noise=2 / 3,
+        ),
+        case(
+            "FLIPHAT, pursuit, an episode's rows used twice", 2, "a second release from the same rows", fits=2
+        ),
+    ]
+
+
+def _recorded(before: int, noise: float = 1.0, fits: float = 1) -> tuple[list[StepsCall], list[StepsCall]]:
+    """Return the releases of the episode after `before` others, on both sides."""
+    policy = FLIPHAT(
+        dim=_DIM, sparsity=1, epsilon=_EPSILON, delta=_DELTA, fit="pursuit", first_episode=_ROUNDS
+    )
+    sides: list[list[StepsCall]] = []
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "policy"
+        for _ in range(before):
+            _begin(policy)
+            _end(policy, None)
+        # What was released before the person came is the same on both sides.
+        _begin(policy)
+        policy.save(file)
+        opened = file.read_bytes()
+        for side in _SIDES:
+            file.write_bytes(opened)
+            ended = FLIPHAT.load(file)
+            _end(ended, side)
+            ended.save(file)
+            backup = file.read_bytes()
+
+            def release(backup: bytes = backup) -> None:
+                file.write_bytes(backup)
+                FLIPHAT.load(file).select(np.zeros((1, _DIM), np.float32))
+
+            sides.append([recorded_steps(release).noisier(noise) for _ in range(int(fits))])
+            file.unlink(missing_ok=True)
+    return sides[0], sides[1]
+
+
+def _begin(policy: FLIPHAT) -> None:
+    """Play the first round of an episode, which releases the one before."""
+    policy.update(policy.select(np.zeros((1, _DIM), np.float32)), 0.0)
+
+
+def _end(policy: FLIPHAT, person: tuple[float, float] | None) -> None:
+    """Play the other rounds of an episode, one of them the person's."""
+    rounds = policy.remaining
+    contexts = np.zeros((rounds, 1, _DIM), np.float32)
+    rewards = np.zeros(rounds)
+    if person is not None:
+        # One other row leans as the first side does: uneven odds tell more of a pick. Signs are picked with
+        # columns at this budget, so that nothing has to hold the sums away from zero.
+        for row, (size, rewards[row]) in enumerate((person, _SIDES[0])):
+            contexts[row, 0] = (size, -size)
+    policy.update_batch(policy.select_batch(contexts), rewards)
