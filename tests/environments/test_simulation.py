@@ -37,7 +37,7 @@ def test_the_fit_sees_the_rows_and_rewards_that_were_played(monkeypatch, dtype):
 def test_sparse_rows_arrive_as_they_were_played(monkeypatch):
     fits = Fits(monkeypatch)
     environment = SparseClicks(dim=500, arms=3, nonzeros=10, seed=2)
-    policy = make(dim=500, loss="logistic", first_episode=40)
+    policy = make(dim=500, loss="logistic", first_episode=40, fit="iht")
     play(policy, environment, 15)
     play(policy, environment, 30)
     environment.reset()
@@ -56,7 +56,8 @@ def test_how_rounds_are_cut_into_calls_changes_nothing():
 
 
 def test_the_policy_is_left_as_by_its_own_calls_and_goes_on_with_them():
-    lazy, plain = make(), make()
+    # Hard thresholding: pursuit's lengths follow what was released, and a lazy world draws other rows.
+    lazy, plain = make(fit="iht"), make(fit="iht")
     play(lazy, world(), 1234)
     play(plain, world(), 1234, lazy=False)
     for name in ("rounds", "episode", "remaining", "pending", "late"):

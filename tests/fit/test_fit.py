@@ -25,7 +25,7 @@ PUBLIC = {"dim": DIM, "sparsity": 3, "epsilon": 1.0, "delta": 0.01}
 
 
 def fit_of(**changes):
-    return FLIPHAT(**PUBLIC | {"first_episode": 20, "seed": 5} | changes)._fit
+    return FLIPHAT(**PUBLIC | {"first_episode": 20, "seed": 5, "fit": "iht"} | changes)._fit
 
 
 def first_plan(**changes):
@@ -223,7 +223,8 @@ def test_what_is_known_survives_json_to_the_last_bit():
 
 
 def test_settings_name_the_fit_and_records_of_the_first_version_mean_iht():
-    policy = FLIPHAT(**PUBLIC)
+    assert FLIPHAT(**PUBLIC)._settings.to_dict()["fit"] == "pursuit"
+    policy = FLIPHAT(**PUBLIC, fit="iht")
     record = json.loads(json.dumps(policy._settings.to_dict()))
     assert record["fit"] == "iht" and isinstance(policy._fit, Iht)
     del record["fit"]
@@ -238,7 +239,7 @@ def test_a_policy_is_made_with_two_calibrations(monkeypatch):
 
     calls = []
     monkeypatch.setattr(iht, "calibrate", lambda **given: calls.append(given) or calibrate(**given))
-    FLIPHAT(**PUBLIC)
+    FLIPHAT(**PUBLIC, fit="iht")
     # One without rows, which says how long the first episode is, and one for the fit of that episode.
     assert [call["rows"] for call in calls] == [1, fit_of(first_episode=None).least_rows(0)]
 

@@ -72,6 +72,7 @@ def test_a_fit_makes_no_second_copy(monkeypatch, sparse, stored, tmp_path):
         epsilon=1.0,
         delta=0.01,
         first_episode=N,
+        fit="iht",
         store=tmp_path / "s" if stored else None,
     )
     fill(policy, X, **({"arms": 1} if sparse else {}))

@@ -101,7 +101,9 @@ def test_a_warm_fit_starts_from_the_released_estimate_and_a_cold_one_from_zero(m
     monkeypatch.setattr(
         _niht, "fit", lambda *a, start, **k: starts.append(start) or real(*a, start=start, **k)
     )
-    policy = FLIPHAT(dim=DIM, sparsity=2, epsilon=50.0, delta=0.01, warm_start=warm, first_episode=400)
+    policy = FLIPHAT(
+        dim=DIM, sparsity=2, epsilon=50.0, delta=0.01, warm_start=warm, first_episode=400, fit="iht"
+    )
     rng = np.random.default_rng(0)
     for _ in range(3):
         X = rng.standard_normal((policy.remaining, 3, DIM))

@@ -7,6 +7,7 @@ import pytest
 
 from fliphat import FLIPHAT
 from fliphat.fit.iht import shrunk
+from fliphat.policies import StoreError
 from fliphat.privacy import PrivacyWarning, calibrate, rho_from_epsilon
 
 
@@ -87,18 +88,51 @@ def test_the_table_of_defaults():
     assert s.mechanism == "laplace" and s.context_bound == pytest.approx(math.sqrt(2 * math.log(400)))
 
 
+def test_pursuit_is_the_default_and_arguments_of_hard_thresholding_imply_it():
+    def fit(**given):
+        return FLIPHAT(**GOOD | given)._settings.fit
+
+    assert fit() == fit(rounds_per_user=2) == fit(loss="logistic") == fit(first_episode=50) == "pursuit"
+    implied = [
+        {"episodes": "doubling"}, {"delta": 0.0}, {"mechanism": "laplace"}, {"warm_start": False},
+        {"growth": 2}, {"gradient_clip": 1.0}, {"reward_clip": 1.0}, {"l1_radius": 1.0}, {"iterations": 2},
+        {"step_size": 0.5},
+    ]  # fmt: skip
+    for given in implied:
+        assert fit(**given) == "iht"
+        with pytest.raises(ValueError, match=f"fit must be 'iht' with {next(iter(given))}"):
+            fit(**given, fit="pursuit")
+    with pytest.warns(PrivacyWarning):
+        assert fit(calibration="paper") == "iht"
+
+
+def test_a_store_goes_on_with_the_fit_it_was_made_with(tmp_path):
+    for made in ("iht", "pursuit"):
+        path = tmp_path / made
+        FLIPHAT(**GOOD, fit=made, store=path).close()
+        with FLIPHAT(**GOOD, store=path) as policy:
+            assert policy._settings.fit == made
+        other = {"iht": "pursuit", "pursuit": "iht"}[made]
+        with pytest.raises(StoreError, match=f"fit was '{made}', got '{other}'"):
+            FLIPHAT(**GOOD, fit=other, store=path)
+    with pytest.raises(StoreError, match="fit was 'pursuit', got 'iht'"):
+        FLIPHAT(**GOOD, growth=2, store=tmp_path / "pursuit")
+    with pytest.raises(ValueError, match="reward_range is only for fit='pursuit', got fit='iht'"):
+        FLIPHAT(**GOOD, reward_range=(0, 1), store=tmp_path / "iht")
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_first_episode_is_the_tuned_one_and_episodes_grow_slowly(epsilon):
     # The exact price needs 14 to 17 % less noise than zCDP here, and the first episode follows the noise.
     zcdp = 90 / math.sqrt(rho_from_epsilon(epsilon, 0.01))
-    length = FLIPHAT(**GOOD | {"epsilon": epsilon})._fit.least_rows
+    length = FLIPHAT(**GOOD | {"epsilon": epsilon}, fit="iht")._fit.least_rows
     assert length(0) == pytest.approx(0.86 * zcdp, rel=0.03)
     for episode in range(1, 12):
         assert length(episode) == math.ceil(1.25 * length(episode - 1))
 
 
 def test_warm_fits_take_one_shrinking_step_and_pick_few_coordinates_first():
-    plans = planned(FLIPHAT(**GOOD, context_scale=2.0), 12)
+    plans = planned(FLIPHAT(**GOOD, context_scale=2.0, fit="iht"), 12)
     assert [plan.warm for plan in plans] == [False] + [True] * 11
     assert [plan.sparsity for plan in plans] == [5, 5] + [10] * 10
     assert {plan.iterations for plan in plans} == {1}
@@ -109,7 +143,7 @@ def test_warm_fits_take_one_shrinking_step_and_pick_few_coordinates_first():
 
 def test_a_start_is_used_only_after_an_episode_with_enough_rows():
     # Doubling episodes are tiny at first: what they release is noise, and not worth starting from.
-    enough = FLIPHAT(**GOOD).remaining
+    enough = FLIPHAT(**GOOD, fit="iht").remaining
     for episode, plan in enumerate(planned(FLIPHAT(**GOOD, episodes="doubling"), 14)):
         assert plan.warm == (episode > 0 and 2 ** (episode - 1) >= enough)
 
@@ -125,13 +159,13 @@ def test_cold_fits_take_more_iterations_as_noise_falls():
 
 def test_noise_is_what_calibration_says_and_grows_with_rounds_per_user():
     for k in (1, 4):
-        (plan,) = planned(FLIPHAT(**GOOD, rounds_per_user=k, first_episode=1000), 1)
+        (plan,) = planned(FLIPHAT(**GOOD, rounds_per_user=k, first_episode=1000, fit="iht"), 1)
         assert plan.noise == calibrate(
             epsilon=1.0, delta=0.01, rows=1000, dim=400, sparsity=plan.sparsity, iterations=plan.iterations,
             step_size=plan.step_size, l1_radius=2 * math.sqrt(10), clip=0.8, rounds_per_user=k, split=0.8,
             fits=[(5, 1), (10, 1)],
         )  # fmt: skip
-    one, four = (FLIPHAT(**GOOD, rounds_per_user=k).remaining for k in (1, 4))
+    one, four = (FLIPHAT(**GOOD, rounds_per_user=k, fit="iht").remaining for k in (1, 4))
     assert four == pytest.approx(4 * one, rel=0.01)
 
 
@@ -145,9 +179,11 @@ def test_values_are_shrunk_by_what_is_noise_in_them():
 def test_first_episodes_are_sane_over_a_wide_range():
     for dim, sparsity in ((1, 1), (2, 1), (100, 100), (509_256, 20), (2**31 - 1, 5)):
         for epsilon, delta in ((0.1, 1e-6), (1.0, 0.0), (100.0, 0.5)):
-            (plan,) = planned(FLIPHAT(dim=dim, sparsity=sparsity, epsilon=epsilon, delta=delta), 1)
+            given = {"dim": dim, "sparsity": sparsity, "epsilon": epsilon, "delta": delta}
+            (plan,) = planned(FLIPHAT(**given, fit="iht"), 1)
             assert 8 <= plan.rows < 2**40
             assert plan.iterations >= 1
+            assert 4 <= FLIPHAT(**given).remaining < 2**40
 
 
 def test_schedules_may_be_numbers_sequences_or_functions():
@@ -161,7 +197,7 @@ def test_schedules_may_be_numbers_sequences_or_functions():
 
 
 def test_history_tells_public_facts():
-    policy = FLIPHAT(**GOOD, first_episode=100, context_scale=2.0)
+    policy = FLIPHAT(**GOOD, first_episode=100, context_scale=2.0, fit="iht")
     for _ in range(2):
         policy.select_batch(np.ones((policy.remaining, 1, 400), np.float32))
     policy.select(np.ones((1, 400)))

@@ -54,7 +54,8 @@ def test_nothing_is_read_from_what_is_no_store(tmp_path):
     [
         ({}, "exact"),
         ({"delta": 0.0}, "pure"),
-        ({"rounds_per_user": 3}, "exact"),
+        ({"rounds_per_user": 3, "fit": "iht"}, "exact"),
+        ({"rounds_per_user": 3, "fit": "pursuit"}, "zcdp"),
         ({"rounds_per_user": 3, "iterations": lambda rows: 1}, "zcdp"),
         ({"rounds_per_user": 20}, "zcdp"),
         ({"mechanism": "laplace"}, "exact"),
@@ -67,7 +68,7 @@ def test_a_policy_says_which_accounting_it_rests_on(changes, accounting):
 
 
 def test_fits_of_one_policy_are_priced_together():
-    policy = FLIPHAT(**PUBLIC, rounds_per_user=3)
+    policy = FLIPHAT(**PUBLIC, rounds_per_user=3, fit="iht")
     first, later = (policy._fit.plan(episode, policy._fit.begin()).noise for episode in (0, 5))
     assert (first.sparsity, later.sparsity) == (2, 4)
     assert first.beside[0].pick_scale == later.pick_scale

@@ -34,7 +34,7 @@ class Iht:
     Examples
     --------
     >>> from fliphat import FLIPHAT
-    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01)._fit
+    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01, fit="iht")._fit
     >>> plan = fit.plan(0, fit.begin())
     >>> plan.rows, plan.sparsity, plan.iterations, plan.warm
     (241, 5, 1, False)

@@ -33,7 +33,7 @@ PerEpisode: TypeAlias = float | Sequence[float] | Callable[[int], float]
 FITS: Final = ("pursuit", "iht")
 
 #: The fit where no argument asks for another.
-DEFAULT_FIT: Final = "iht"
+DEFAULT_FIT: Final = "pursuit"
 
 _LARGEST_DIM: Final = 2**31 - 1
 _MOST_ITERATIONS: Final = 10_000

@@ -48,9 +48,10 @@ class FLIPHAT(LivePolicy):
     epsilon, delta : float
         The privacy budget, for the whole life of the policy. ``delta=0`` asks for pure privacy.
     fit : {"pursuit", "iht"}, optional
-        "pursuit" picks a few new columns an episode and learns scales, correlations and the mean reward as it
-        goes. "iht" is noisy iterative hard thresholding, the paper's fit. It is taken where an argument asks
-        for it: ``episodes="doubling"``, ``calibration="paper"``, ``mechanism="laplace"``, ``delta=0``,
+        "pursuit", the default, is ours: it picks a few new columns an episode and learns scales, correlations
+        and the mean reward as it goes. "iht" is noisy iterative hard thresholding, the paper's fit. A store
+        goes on with the fit it was made with. "iht" is taken where an argument asks for it:
+        ``episodes="doubling"``, ``calibration="paper"``, ``mechanism="laplace"``, ``delta=0``,
         ``warm_start=False``, `start`, `growth`, `gradient_clip`, `reward_clip`, `l1_radius`, `iterations`,
         `step_size`.
     episodes : {"planned", "doubling"}
