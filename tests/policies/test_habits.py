@@ -306,7 +306,7 @@ def test_a_public_start_is_played_from_the_first_round_and_kept(tmp_path):
 
 
 def test_a_start_changes_no_noise_and_no_length():
-    plain, started = FLIPHAT(dim=9, **GIVEN), FLIPHAT(dim=9, **GIVEN, start=np.eye(9)[2])
+    plain, started = FLIPHAT(dim=9, **GIVEN, fit="iht"), FLIPHAT(dim=9, **GIVEN, start=np.eye(9)[2])
     scales = [
         (plan.rows, plan.noise.rho <= plain._engine.episode.plan.noise.rho * 2, plan.noise.epsilon)
         for plan in (one._engine.episode.plan for one in (plain, started))
