@@ -41,6 +41,7 @@ def test_the_table_the_guarantee_and_the_figure(tmp_path, capsys, one_process):
     assert regret[0] > 5 * regret[1] > 5 * regret[-1]
     words = " ".join(shown.split())
     assert str(FLIPHAT(400, 10, 1.0, 0.01, reward_scale=1.5).guarantee) in words and "Proven" in words
+    assert "Health of a run with epsilon = 1, from public numbers: no sign of trouble\n" in shown
     assert str(figure) in shown and "fliphat plan --help" in shown and "\033" not in shown
     assert figure.read_bytes().startswith(b"\x89PNG")
 
@@ -50,6 +51,7 @@ def test_json_says_the_same(tmp_path, capsys, one_process):
     record = json.loads(capsys.readouterr().out)
     assert [row.get("epsilon") for row in record["results"]] == [None, *EPSILONS, None]
     assert {row["repeats"] for row in record["results"]} == {2}
+    assert record["health"] == "no sign of trouble"
     assert record["guarantee"].startswith("Proven") and (tmp_path / "a.svg").exists()
 
 

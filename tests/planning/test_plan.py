@@ -150,7 +150,7 @@ def test_the_predicted_course_is_the_simulated_within_a_factor_2(name):
     smooth = np.convolve(regret, np.ones(window) / window, "valid")
     start = int(np.flatnonzero(smooth < 0.5 * regret[: found.episodes[0].rounds].mean())[0]) + window // 2
     # Where columns are correlated one of them stands for many: learning starts sooner than planned.
-    assert 1 / 2.5 <= found.learning_starts / start <= (5 if numbers["correlation"] else 2.5)
+    assert 1 / 3 <= found.learning_starts / start <= 3
 
 
 def test_rare_clicks_on_sparse_rows_are_not_promised_early():

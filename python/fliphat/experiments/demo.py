@@ -8,25 +8,36 @@ import json
 import os
 import sys
 import textwrap
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fliphat import FLIPHAT
 from fliphat.display import Progress, TextTable
 from fliphat.display.figure_style import check_picture
+from fliphat.environments import SparseLinear
 from fliphat.experiments.catalog import Experiment, first_look
 from fliphat.experiments.output.table import at_the_end
 from fliphat.experiments.run.cells import Run
 from fliphat.experiments.run.executors import open_executor
 from fliphat.experiments.run.summary import Summary, summarise
 from fliphat.experiments.run.sweep import finished
+from fliphat.policies import Health, HealthWarning
+from fliphat.simulation import play
 
 _EXTRA = "pip install 'fliphat[experiments]'"
 _COLUMNS: Final = ("policy", "epsilon", "regret", "of random", "as if random for")
 _WIDTHS: Final = (10, 7, 8, 9, 16)
 _STATED_EPSILON: Final = 1.0
+_STATED: Final[dict[str, Any]] = {
+    "dim": 400,
+    "sparsity": 10,
+    "epsilon": _STATED_EPSILON,
+    "delta": 0.01,
+    "reward_scale": 1.5,
+}
 
 Update: TypeAlias = Callable[[Sequence[Run]], None]
 
@@ -44,18 +55,31 @@ def show_demo(repeats: int, *, out: Path, as_json: bool) -> int:
         from fliphat.experiments.output.figures import draw_to
 
         draw_to(one, summaries, [out])
-    policy = FLIPHAT(dim=400, sparsity=10, epsilon=_STATED_EPSILON, delta=0.01, reward_scale=1.5)
+    policy, health = FLIPHAT(**_STATED), _health(one.cells[0].rounds)
     if as_json:
         ends = [{**dict(s.labels), "regret": s.mean, "repeats": s.repeats} for s in at_the_end(summaries)]
         figure = str(out) if can_draw else None
-        print(json.dumps({"results": ends, "guarantee": str(policy.guarantee), "figure": figure}, indent=2))
+        words = {"guarantee": str(policy.guarantee), "health": str(health)}
+        record = {"results": ends, **words, "figure": figure}
+        print(json.dumps(record, indent=2))
         return 0
     print(f"\nWhat a policy with epsilon = {_STATED_EPSILON:g} guarantees (the runs above had seeds, to be")
     print("repeatable; this is one without, as people would meet it):\n")
     print(textwrap.indent(textwrap.fill(str(policy.guarantee), 92), "  "))
+    print(f"\nHealth of a run with epsilon = {_STATED_EPSILON:g}, from public numbers: {health}")
     print(f"\nFigure: {out}" if can_draw else f"\nNo figure: that needs matplotlib. {_EXTRA}")
     print("Next: `fliphat plan --help` tells what you could learn from as many people as you have.")
     return 0
+
+
+def _health(rounds: int) -> Health:
+    """Return what public numbers say about one run of the policy that is described."""
+    policy = FLIPHAT(**_STATED, seed=0)
+    with warnings.catch_warnings():
+        # Its findings are printed.
+        warnings.simplefilter("ignore", HealthWarning)
+        play(policy, SparseLinear(dim=400, seed=0), rounds)
+    return policy.health
 
 
 def _introduction(one: Experiment) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 from fliphat import arguments
 from fliphat.fit import defaults
 from fliphat.fit.known import SparseEstimate
-from fliphat.kernels._rows import vector
 from fliphat.privacy.paper import paper_context_bound
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, check_delta
 
@@ -336,7 +335,10 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
 
 def _checked_start(start: object, dim: int) -> SparseEstimate:
     """Return a public estimate, given as one or as `dim` coefficients."""
-    dense = start.to_dense() if isinstance(start, SparseEstimate) else vector("start", start, dim)
+    dense = start.to_dense() if isinstance(start, SparseEstimate) else np.asarray(start)
+    if dense.dtype.kind not in "fiub":
+        raise TypeError(f"start must hold real numbers, got dtype {dense.dtype}")
+    dense = dense.astype(np.float64)
     if dense.shape != (dim,) or not np.isfinite(dense).all() or not dense.any():
         raise ValueError(
             f"start must be an estimate or an array of dim = {dim} finite coefficients, not all of them 0, "
