@@ -259,6 +259,19 @@ def test_a_slow_second_head_is_let_go_too(shared):
         assert all_of(connection).count(b"HTTP/1.1 200") == 1
 
 
+def test_a_head_without_an_end_is_cut_off(shared):
+    with shared.raw() as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        sent = 0
+        try:
+            while sent < 50_000_000:
+                sent += connection.send(b"x" * 100_000)
+        except OSError:
+            pass
+        assert sent < 50_000_000
+    assert shared.ask("GET", "/healthz")[0] == 200
+
+
 def test_slow_clients_do_not_keep_others_waiting(shared):
     slow = [shared.raw() for _ in range(50)]
     for connection in slow:

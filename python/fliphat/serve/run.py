@@ -22,6 +22,8 @@ from fliphat.serve.settings import Limits, Tokens
 
 __all__ = ["Choices", "run_server"]
 
+#: Bytes of a request's head at most, and of what one read may bring beyond it.
+_MOST_HEAD: Final = 1 << 19
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
@@ -131,14 +133,24 @@ def _log_to_stderr() -> None:
 
 
 def impatient_protocol(seconds: float) -> Any:
-    """Return uvicorn's protocol with a limit on how long a request's head may take.
+    """Return uvicorn's protocol with limits on how long a request's head may take and how large it may be.
 
-    Without it a client that sends a byte now and then keeps a connection for ever.
+    Without them a client that sends a byte now and then keeps a connection for ever, and one that never ends
+    its head fills the memory.
     """
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     class Impatient(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
-        _timer: Any = None
+        _timer: Any = None  # while a head is awaited
+        _head_bytes = 0
+
+        def data_received(self, data: bytes) -> None:
+            if self._timer is not None:
+                self._head_bytes += len(data)  # what is left of the last read may be of the body
+                if self._head_bytes > _MOST_HEAD:
+                    self.transport.close()
+                    return
+            super().data_received(data)
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -160,7 +172,7 @@ def impatient_protocol(seconds: float) -> Any:
         def _stop_timer(self) -> None:
             if self._timer is not None:
                 self._timer.cancel()
-                self._timer = None
+                self._timer, self._head_bytes = None, 0
 
     return Impatient
 
