@@ -55,7 +55,7 @@ def test_runs_are_timed_or_traced_and_resumed_with_what_was_measured(tmp_path):
     assert len(runs) == 3 + 5  # the slow cell has fewer
     traced = [run for run in runs if run.megabytes is not None]
     assert [run.seed for run in traced] == [5] and traced[0].seconds is None
-    assert traced[0].megabytes > 0.05 and sum(run.seconds is not None for run in runs) == 2
+    assert traced[0].megabytes > 0.01 and sum(run.seconds is not None for run in runs) == 2
     records = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
     assert sum("seconds" in one for one in records) == 2
     with ResultFile(tmp_path / "runs.jsonl", resume=True) as results:
