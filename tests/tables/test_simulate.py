@@ -111,7 +111,6 @@ def test_private_policies_earn_what_their_own_calls_would(name):
     assert abs(np.mean(player) - np.mean(own)) < 3.5 * spread
 
 
-@pytest.mark.skipif("PrivateLinear" not in PRIVATE, reason="there is no PrivateLinear")
 def test_private_linear_learns_from_just_the_rounds_that_match():
     bandit = make_bandit(read_frame(labelled(600)), **{**WHOLE, "label": "arm"})
     player = make_player(

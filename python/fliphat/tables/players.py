@@ -14,15 +14,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import policies
-from fliphat.policies import FLIPHAT
+from fliphat.policies import FLIPHAT, PrivateLinear
 from fliphat.policies.baselines.base import RefitTimes
 from fliphat.tables.bandit import Logged, TableBandit
 
 __all__ = ["POLICIES", "PRIVATE", "Player", "Public", "make_player", "public_numbers"]
 
 #: In the order of tables; the private ones are played once for each epsilon.
-PRIVATE: Final = tuple(name for name in ("FLIPHAT", "PrivateLinear") if hasattr(policies, name))
+PRIVATE: Final = ("FLIPHAT", "PrivateLinear")
 POLICIES: Final = ("random", "constant", "LinUCB", *PRIVATE)
 
 _FOREVER = 2**31 - 1
@@ -250,14 +249,13 @@ class _PrivateLinear(Player):
     def __init__(self, public: Public, epsilon: float, rng: np.random.Generator) -> None:
         self._public, self._rng = public, rng
         seed = int(rng.integers(2**62))
-        made: Any = vars(policies)["PrivateLinear"](**public.arguments("PrivateLinear", epsilon), seed=seed)
-        self._policy = made
+        self._policy = PrivateLinear(**public.arguments("PrivateLinear", epsilon), seed=seed)
 
     @property
     def remaining(self) -> int:  # type: ignore[override]
         with self._policy._playing() as engine:
             engine._ready()
-        return int(self._policy.remaining)
+        return self._policy.remaining
 
     def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
         rows = rows[:, 1:]
@@ -272,7 +270,7 @@ class _PrivateLinear(Player):
         with self._policy._playing() as engine:
             chooser = engine.chooser
             # The same random words once more: the rounds that happened play the arms that were chosen.
-            engine.chooser = _Again(chooser, self._words[rounds.picked])
+            engine.chooser = _Again(chooser, self._words[rounds.picked])  # type: ignore[assignment]
             try:
                 decisions = engine.select_batch(rounds.rows[:, 1:], None, None)
             finally:
