@@ -69,7 +69,7 @@ class Dense:
     >>> fit = PrivateLinear(["a", "b"], dim=5, epsilon=1.0, delta=1e-3, context_norm=1.0)._fit
     >>> plan = fit.plan(0, fit.begin())
     >>> plan.rows, list(plan.parts), float(VectorNoise(*plan.parts.values()).mu_squared) <= fit.mu**2
-    (44, ['gradient', 'moments'], True)
+    (73, ['gradient', 'moments'], True)
     """
 
     def __init__(self, settings: DenseSettings) -> None:

@@ -32,11 +32,20 @@ DRAWS: Final = 32
 #: Contexts that an episode is played again with, in public.
 _SIMULATED: Final = 2048
 
-_FIRST, _ROUNDS_AN_ARM = 30, 8.0
+#: The first episode's length: at least this many rounds, and this many over mu for each arm.
+_FIRST, _ROUNDS_AN_ARM = 30, 14.0
+#: Radius of the ball in units of the norm of a row whose columns are all of size 1: longer rows are cut, and
+#: less noise protects the others.
+_BALL: Final = 0.8
+#: Standard deviation of a reward that is foreseen before anything is known, from all columns together.
 _PRIOR: Final = 2.0
+#: The same, from the constant.
 _INTERCEPT_PRIOR: Final = 0.5
+#: Variance of a reward given its context, at most.
 _SPREAD: Final = 0.25
+#: How wrong an arm's second moments may be that are not released but played in public.
 _APART: Final = 0.05
+#: Share of the budget that second moments get where they can be seen: noise below that of columns of size 1.
 _MOMENT_SHARE: Final = 0.25
 _MOMENT_NOISE: Final = 0.5
 _SMALLEST_VARIANCE: Final = 0.05
@@ -140,7 +149,7 @@ def first_rows(arms: int, mu: float) -> int:
 def row_map(known: KnownLinear, scale: float) -> RowMap:
     """Return how the next episode's rows become vectors: columns moved and scaled to one size."""
     center, size, _ = _columns(known)
-    return RowMap(center / scale, scale / size, math.sqrt(known.dim + 1))
+    return RowMap(center / scale, scale / size, _BALL * math.sqrt(known.dim + 1))
 
 
 def shares(known: KnownLinear, rows: int, mapped: RowMap, mu: float) -> dict[str, float]:
