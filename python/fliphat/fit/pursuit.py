@@ -7,7 +7,8 @@ when it opens:
 1. residuals at the public coefficients; integer sums of clipped gradients of all columns; p picks outside
    the public ones by the exponential mechanism, with a sign where the budget is small;
 2. one Gaussian vector on the intercept, the public and the new columns: gradients, second moments, the size
-   of residuals, and in the first episode the sizes and means of whole rows;
+   of residuals, and in the first episode the sizes and means of whole rows (in the second again, if they were
+   far from what was told);
 3. public from here on: :mod:`fliphat.fit.model` learns from these numbers and plans the next episode.
 
 What a fit is charged for is what it does: the scales of both draws are read from one
@@ -54,7 +55,7 @@ class PursuitPlan:
         Rows, picks, clips and coordinates.
     release : PricedRelease
         Picks, then one vector: gradients, second moments above the diagonal, the residuals' size, and in the
-        first episode three numbers of whole rows.
+        first episode, or where those are asked for again, three numbers of whole rows.
     signed : bool
         Whether a sign is picked with a column.
     octaves : float

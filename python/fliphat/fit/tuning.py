@@ -28,7 +28,7 @@ class Tuning:
     pick_share, late_pick_share, early : float, float, int
         Share for picks in the first `early` episodes, and after.
     moment_share, size_share, row_share : float
-        Shares of second moments, of the residuals' size, and in the first episode of the rows' sizes.
+        Shares of second moments, of the residuals' size, and where they are asked for of the rows' sizes.
     guess, doubt : float
         Prior mean (times the picked sign) and deviation of a new coefficient.
     first_picks, picks_for_budget : float
