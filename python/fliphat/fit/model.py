@@ -159,7 +159,7 @@ class KnownSparse:
         record: dict[str, Any] = {}
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
-            record[name] = value.tolist() if isinstance(value, np.ndarray) else value
+            record[name] = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
         record["found"] = list(self.found)
         return record
 
@@ -550,7 +550,7 @@ def _context_size(
         octaves = released.rows[0] + math.log2(x / told)
         octaves = (known.octaves * known.octaves_weight + octaves * weight_now) / sure
         far = abs(octaves) > max(1.0, 2.7 / math.sqrt(sure))
-        doubt = {"octaves": octaves, "octaves_weight": sure, "doubted": far and not known.doubted}
+        doubt = {"octaves": octaves, "octaves_weight": sure, "doubted": bool(far and not known.doubted)}
         if far or known.doubted:
             # Columns measured in a ball of another size say nothing.
             size = told * 2.0**octaves if far else told
