@@ -16,122 +16,10 @@ from fliphat import FLIPHAT
 from fliphat.policies import StoreError
 from fliphat.policies.store import faults, files
 from fliphat.policies.store.directory import ledger
-from policy_model import DIM, GROWTH, Fits, Model, same
-
-FIRST = 3
-
-
-class Crash(BaseException):
-    """The process is gone."""
-
-
-def open_store(path, **changes):
-    arguments = {
-        "dim": DIM,
-        "sparsity": 1,
-        "epsilon": 1.0,
-        "delta": 0.01,
-        "first_episode": FIRST,
-        "growth": GROWTH,
-    }
-    return FLIPHAT(**arguments | changes, store=path)
-
-
-def kill(policy):
-    """Let go of files and lock as the end of a process does: nothing is flushed, nothing is written."""
-    policy._engine.store.close()
-
-
-@pytest.fixture
-def fits(monkeypatch):
-    return Fits(monkeypatch)
-
-
-def twins(rng, sparse=False):
-    """Contexts whose arms are all the same, so that the row is known even if the decision was lost."""
-    row = rng.standard_normal(DIM).astype(np.float32)
-    X = np.stack([row, row])
-    return (sp.csr_array(X) if sparse else X), row
-
+from policy_model import DIM, GROWTH, Model, same
+from small_store import FIRST, crash_at, kill, open_store, points_of, twins
 
 # Reopening
-
-
-@pytest.mark.parametrize(
-    ("durability", "dtype", "sparse"),
-    [
-        ("full", "float32", False),
-        ("full", "float64", True),
-        ("batch", "float32", True),
-        ("batch", "float64", False),
-    ],
-)
-def test_reopening_after_every_call_changes_nothing(tmp_path, fits, durability, dtype, sparse):
-    rng, model = np.random.default_rng(0), Model(FIRST, rounds_per_user=2, growth=GROWTH)
-    given = {"durability": durability, "dtype": dtype, "rounds_per_user": 2}
-    policy, ids = open_store(tmp_path, **given), []
-    for i in range(25):
-        X, row = twins(rng, sparse)
-        if i == 5:
-            X = X * np.float32(np.nan)
-        decision = policy.select(X, user=i % 9, key=i)
-        model.select(decision.id, row, decision.valid, i % 9)
-        ids.append(decision)
-        kill(policy)
-        policy = open_store(tmp_path, **given)
-        assert policy.select(X, user=i % 9, key=i) == decision  # a retry over a restart
-        assert policy.guarantee.user_ids_checked
-        for late in (ids[-1], ids[i // 2]):
-            if model.awaits(late.id) or late.episode < policy.episode:
-                reward = float(np.float32(rng.standard_normal()))
-                assert policy.update(late, reward) == model.update(late.id, reward)
-                kill(policy)
-                policy = open_store(tmp_path, **given)
-        assert policy.pending == model.pending() and policy.late == model.late
-        assert policy.rounds == model.played and policy.remaining == model.remaining
-    for i, decision in enumerate(ids):  # retries, long after
-        assert policy.select(X, user=i % 9, key=i) == decision
-    assert len(fits.calls) == 3 == len(policy.history)
-    for (episode, seen, estimate), expected, facts in zip(
-        fits.calls, model.released, policy.history, strict=True
-    ):
-        assert same(seen, expected) and facts.episode == episode
-        np.testing.assert_array_equal(facts.estimate.to_dense(), estimate.to_dense())
-    assert model.late > 0
-
-
-def test_batches_are_as_durable_as_rounds(tmp_path, fits):
-    rng, model = np.random.default_rng(0), Model(FIRST, growth=GROWTH)
-    policy = open_store(tmp_path)
-    for size in (3, 2, 4, 11, 1):
-        X = rng.standard_normal((size, 2, DIM)).astype(np.float32)
-        decisions = policy.select_batch(X, users=range(policy.rounds, policy.rounds + size))
-        for i, decision in enumerate(decisions):
-            model.select(decision.id, X[i, decision.arm], True, int(decision.id))
-        rewards = rng.standard_normal(size).astype(np.float32)
-        policy.update_batch(decisions, rewards)
-        for decision, reward in zip(decisions, rewards, strict=True):
-            model.update(decision.id, float(reward))
-        kill(policy)
-        policy = open_store(tmp_path)
-        assert policy.pending == model.pending() and policy.rounds == model.played
-    assert [same(call[1], expected) for call, expected in zip(fits.calls, model.released, strict=True)] == [
-        True
-    ] * 3
-
-
-def test_real_fits_go_through_the_store_as_through_memory(tmp_path):
-    rng = np.random.default_rng(0)
-    stored, memory = open_store(tmp_path, seed=4), open_store(None, seed=4)
-    X = rng.standard_normal((21, 3, DIM)).astype(np.float32)
-    for x in X:
-        a, b = stored.select(x), memory.select(x)
-        assert a == b
-        stored.update(a, float(x[0, 0])), memory.update(b, float(x[0, 0]))
-    stored.select(x), memory.select(x)
-    assert len(stored.history) == 3
-    for ours, theirs in zip(stored.history, memory.history, strict=True):
-        assert ours == theirs and ours.estimate.to_dense().tolist() == theirs.estimate.to_dense().tolist()
 
 
 def test_ids_of_a_reopened_store_never_meet_those_of_rounds_it_lost(tmp_path):
@@ -219,15 +107,6 @@ def test_a_second_process_gets_a_clear_error(tmp_path):
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_other_arguments_are_refused_by_name(tmp_path):
-    open_store(tmp_path).close()
-    with pytest.raises(StoreError, match=r"made with other arguments: epsilon was 1\.0, got 2\.0"):
-        open_store(tmp_path, epsilon=2.0)
-    with pytest.raises(StoreError, match="dtype was 'float32', got 'float64'"):
-        open_store(tmp_path, dtype="float64")
-    assert open_store(tmp_path).rounds == 0
-
-
 def test_other_directories_are_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(StoreError, match="must be an empty directory or one that a policy made"):
@@ -268,29 +147,6 @@ def test_after_a_failed_write_the_store_must_be_opened_again(tmp_path, monkeypat
 
 
 # Being cut off
-
-
-def points_of(monkeypatch, action):
-    """The points an action passes, in order."""
-    passed = []
-    with monkeypatch.context() as patch:
-        patch.setattr(faults, "reached", passed.append)
-        action()
-    return passed
-
-
-def crash_at(monkeypatch, number, action):
-    """Run an action and stop it at its `number`-th point."""
-    count = iter(range(10**6))
-
-    def reached(point):
-        if next(count) == number:
-            raise Crash
-
-    with monkeypatch.context() as patch:
-        patch.setattr(faults, "reached", reached)
-        with pytest.raises(Crash):
-            action()
 
 
 @pytest.mark.parametrize("sparse", [False, True])

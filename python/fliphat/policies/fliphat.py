@@ -26,7 +26,7 @@ from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.live import LivePolicy
-from fliphat.policies.store.directory import DURABILITIES, kept_choices, open_store, recorded_settings
+from fliphat.policies.store.opening import DURABILITIES, kept_choices, opened_engine, recorded_settings
 from fliphat.policies.types import SnapshotError, SparseEstimate
 
 __all__ = ["FLIPHAT"]
@@ -103,8 +103,9 @@ class FLIPHAT(LivePolicy):
         An estimate to begin with (iht): the first episode plays by it, and its fit starts there. It must be
         **public and not derived from the people of this policy**: from the literature, from another study, or
         released by a policy for other people. Nothing checks that, and the guarantee rests on it.
-    store : path, optional
-        A directory that keeps the policy through crashes; see ``docs/durability.md``. It holds private rows.
+    store : path or URL, optional
+        A directory that keeps the policy through crashes, or a database, ``"postgresql://..."``, that any
+        number of workers play it in; see ``docs/durability.md``. It holds private rows.
     durability : {"full", "batch", "group"}
         With a store: "full" syncs every call to disk; "batch" groups syncs, and a failing machine (not a
         failing process) may lose the last tenth of a second. `flush` syncs at once. "group" is for servers
@@ -218,11 +219,10 @@ class FLIPHAT(LivePolicy):
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
         if kept is not None:
             settings = dataclasses.replace(settings, accounting=kept[1])
-        engine = Engine(make_fit(settings), memory_limit=limit, ages=ages)
-        self._begin(engine, stacklevel=4)
-        if store is not None:
-            open_store(store, durability, engine)
-            engine.expire()
+        opened = opened_engine(
+            make_fit(settings), store, durability, policy="FLIPHAT", memory_limit=limit, ages=ages
+        )
+        self._begin(opened, stacklevel=4)
 
     @classmethod
     def open(
@@ -241,7 +241,7 @@ class FLIPHAT(LivePolicy):
 
         Parameters
         ----------
-        store : path
+        store : path or URL
         iterations, step_size, exploration : function, optional
             Only if the policy was made with functions, which a store can't hold.
         durability, memory_limit, retention, reward_timeout
@@ -267,9 +267,8 @@ class FLIPHAT(LivePolicy):
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
         engine = cls._engine_for(read_settings(recorded_settings(store), functions), limit, ages)
         policy = cls.__new__(cls)
-        policy._begin(engine, stacklevel=4)
-        open_store(store, durability, engine)
-        engine.expire()
+        opened = opened_engine(engine.fit, store, durability, policy="FLIPHAT", memory_limit=limit, ages=ages)
+        policy._begin(opened, stacklevel=4)
         return policy
 
     @classmethod

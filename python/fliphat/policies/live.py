@@ -23,9 +23,9 @@ from fliphat.fit.settings import EngineSettings, PerEpisode
 from fliphat.policies.engine import process, snapshot, state
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.engine import Engine
+from fliphat.policies.engine.gate import Gate
 from fliphat.policies.health import Health, HealthWarning, examine
-from fliphat.policies.store.base import Store
-from fliphat.policies.types import CopyError, Decision, Decisions, EpisodeFacts, SparseEstimate
+from fliphat.policies.types import CopyError, Decision, Decisions, EpisodeFacts, SparseEstimate, StoreError
 from fliphat.privacy.guarantee import Guarantee
 
 __all__ = ["LivePolicy"]
@@ -65,7 +65,7 @@ class LivePolicy:
         self._settings: Any = engine.settings
         self._fit = engine.fit
         self._process = process.token
-        self._lock = threading.RLock()
+        self._lock: threading.RLock | Gate = Gate() if engine.concurrent else threading.RLock()
         self._close_asked = False
         self._guarantee = engine.fit.guarantee(stacklevel=stacklevel)
         self._warned = False
@@ -266,6 +266,8 @@ class LivePolicy:
     def guarantee(self) -> Guarantee:
         """The privacy claim; user ids count as checked from the first round that gives one."""
         engine = self._engine
+        if engine is not None:
+            engine.refresh()
         checked = bool(engine.with_users) if engine is not None else self._guarantee.user_ids_checked
         return dataclasses.replace(self._guarantee, user_ids_checked=checked)
 
@@ -310,6 +312,7 @@ class LivePolicy:
     def late(self) -> int:
         """Rewards that were dropped because they came after their episode."""
         with self._playing() as engine:
+            engine.refresh()
             return engine.late
 
     # Keeping
@@ -317,8 +320,7 @@ class LivePolicy:
     def flush(self) -> None:
         """With a store: return when every call so far is on disk."""
         with self._playing() as engine:
-            if engine.store is not None:
-                engine.store.flush()
+            engine.flush()
 
     def close(self) -> None:
         """Close the store; the policy can't play any more. Closing twice is harmless.
@@ -331,7 +333,7 @@ class LivePolicy:
         if self._in_own_call():
             self._close_asked = True
             return
-        with self._lock:
+        with self._lock.alone() if isinstance(self._lock, Gate) else self._lock:
             if self._engine is not None:
                 self._let_go(_CLOSED)
 
@@ -341,6 +343,8 @@ class LivePolicy:
         The file holds private rows. `load` consumes it.
         """
         with self._playing() as engine:
+            if engine.concurrent:
+                raise StoreError("a policy in a database can't be saved to a file: other workers play it")
             saving = snapshot.Saving(Path(path))
             try:
                 saving.write(*state.to_arrays(engine))
@@ -437,22 +441,15 @@ class LivePolicy:
             )
 
     def _in_own_call(self) -> bool:
-        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]
+        return self._lock._is_owned()  # type: ignore[union-attr]
 
     def _look(self) -> _Public:
         engine = self._engine
         if engine is None:
             assert self._public is not None
             return self._public
-        episode = engine.episode
-        return _Public(
-            engine.estimate,
-            tuple(engine.history),
-            episode.index,
-            engine.remaining,
-            episode.first_round - 1 + episode.filled,
-            engine.known,
-        )
+        engine.refresh()
+        return _Public(engine.estimate, tuple(engine.history), *engine.standing(), engine.known)
 
     def _warn_once(self) -> None:
         """Warn when a release makes the policy look unhealthy, before another round is played."""
@@ -470,14 +467,13 @@ class LivePolicy:
 
     def _let_go(self, reason: str) -> None:
         """Keep what is public, drop everything else."""
-        store = self._detach(reason)
-        if store is not None:
-            store.close()
+        engine = self._engine
+        self._detach(reason)
+        assert engine is not None
+        engine.close()
 
-    def _detach(self, reason: str) -> Store | None:
+    def _detach(self, reason: str) -> None:
         """Keep what is public and lose the engine, so that nothing can be played; its store is still open."""
         assert self._engine is not None
         self._guarantee, self._public, self._reason = self.guarantee, self._look(), reason
-        store = self._engine.store
         self._engine = None
-        return store

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,15 +34,26 @@ from fliphat.policies.engine.state import scalars
 from fliphat.policies.store.base import PlayedRounds, Store
 from fliphat.policies.types import Decision, Decisions, EpisodeFacts
 
-__all__ = ["INCARNATION", "Engine"]
+__all__ = ["INCARNATION", "Engine", "Standing"]
 
 #: Ids count rounds from 1; each reopening of a store starts a new range, so that a round lost with the
 #: machine's power can't share its id with a later one.
 INCARNATION = 2**40
 
 
+class Standing(NamedTuple):
+    """Where a policy is: the open episode, rounds until its estimate changes, rounds played."""
+
+    episode: int
+    remaining: int
+    rounds: int
+
+
 class Engine:
     """Everything a policy knows; see the module for the order in which it changes."""
+
+    #: Whether several threads may be in the middle of a call at once.
+    concurrent: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -86,6 +97,24 @@ class Engine:
         share = self.settings.exploration_in(plan.episode)
         return Episode(plan, first_round, self.settings.dtype, share)
 
+    def refresh(self) -> None:
+        """Learn what other workers did; nobody else plays what is in this process or its directory."""
+
+    def flush(self) -> None:
+        """Return when every call so far is durable."""
+        if self.store is not None:
+            self.store.flush()
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self.store is not None:
+            self.store.close()
+
+    def standing(self) -> Standing:
+        """Return where the policy is."""
+        episode = self.episode
+        return Standing(episode.index, self.remaining, episode.first_round - 1 + episode.filled)
+
     @property
     def arms(self) -> Any:
         """The rule's own public record, for JSON: its table of arms, None where rounds bring their arms."""
@@ -118,11 +147,8 @@ class Engine:
         self._require_memory_up_to_date()
         users = None if user is None else [user]
         digests = self._user_digests("user", users)
-        name = b""
-        if key is not None:
-            # A key is its user's own: another user's decision is another person's arm.
-            name = inputs.digest("key", key, self.secret)
-            name = name if digests is None else inputs.digest("key", name + digests[0], self.secret)
+        name = self._key_name(key, digests)
+        if name:
             known = self.keys.get(name)
             if known is not None:
                 return self._named(known)
@@ -149,7 +175,7 @@ class Engine:
         decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index, chance)
         played = PlayedRounds(identity, (arm,), (learned,), digests, self._kind(users), arms, (tied,), name)
         self._append(played, AWAITED if valid and learned else NOT_LEARNED)
-        if key is not None:
+        if name:
             self.keys[name] = decision
         return decision if offered is None else self._named(decision)
 
@@ -317,7 +343,14 @@ class Engine:
         words = 2 if self.episode.exploration > 0 else 1
         self.rng.bit_generator.advance(-count * words)  # type: ignore[attr-defined]
 
-    # Users
+    # Users and keys
+
+    def _key_name(self, key: Any, digests: list[bytes] | None) -> bytes:
+        """Return what a key is kept as: its user's own, because another user's decision is another's arm."""
+        if key is None:
+            return b""
+        name = inputs.digest("key", key, self.secret)
+        return name if digests is None else inputs.digest("key", name + digests[0], self.secret)
 
     @staticmethod
     def _kind(users: Sequence[Any] | None) -> str | None:
@@ -510,19 +543,11 @@ class Engine:
         episode = self.episode
         assert episode.rows is not None
         rows = episode.rows.matrix()  # before the claim: rows that can't be read leave the episode open
-        share = self.settings.exploration_in(episode.index + 1)
         if self.store is not None:
             self.store.claim(episode)
         episode.claimed = True
-        numbers, present = episode.rewards()
         # If anything fails from here on, nothing has been seen, and the next call fits again.
-        known = self.fit.run(episode.plan, rows, numbers, present, self.known)
-        facts = EpisodeFacts(
-            **self.fit.facts(episode.plan, known), first_round=episode.first_round, estimate=known.estimate
-        )
-        plan = self.fit.plan(known.episodes, known)
-        following = Episode(plan, episode.first_round + episode.length, self.settings.dtype, share)
-        released = Released(facts, known, following)
+        released = self._fitted(episode, rows, self.known)
         if self.store is not None:
             self._disk_is_ahead = True
             self.store.commit(released, scalars(self))
@@ -530,6 +555,18 @@ class Engine:
         # again, and before it nothing of the estimate can be seen.
         episode.released = released
         self._disk_is_ahead = False
+
+    def _fitted(self, episode: Episode, rows: Any, before: Known) -> Released:
+        """Fit a claimed episode: what comes back is seen by nobody until it is committed."""
+        share = self.settings.exploration_in(episode.index + 1)
+        numbers, present = episode.rewards()
+        known = self.fit.run(episode.plan, rows, numbers, present, before)
+        facts = EpisodeFacts(
+            **self.fit.facts(episode.plan, known), first_round=episode.first_round, estimate=known.estimate
+        )
+        plan = self.fit.plan(known.episodes, known)
+        following = Episode(plan, episode.first_round + episode.length, self.settings.dtype, share)
+        return Released(facts, known, following)
 
     def _turn(self) -> None:
         """Show what the full episode released and open the next; cut off anywhere, it can be done again."""

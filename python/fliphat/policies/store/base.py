@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.settings import EngineSettings, complete
+from fliphat.policies.types import StoreError
+
 if TYPE_CHECKING:
     from fliphat.policies.engine.episode import Episode, Released
     from fliphat.policies.engine.rows import RowStore
 
-__all__ = ["PlayedRounds", "Store"]
+__all__ = ["PlayedRounds", "Store", "refuse_other_settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +109,12 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Give the store up; another policy may open it."""
+
+
+def refuse_other_settings(recorded: dict[str, Any], settings: EngineSettings) -> None:
+    """Raise if a store was made with other arguments, and name them."""
+    before, now = complete(recorded), settings.to_dict()
+    changed = sorted(name for name in now if before.get(name) != now[name])
+    if changed:
+        told = ", ".join(f"{name} was {before.get(name)!r}, got {now[name]!r}" for name in changed)
+        raise StoreError(f"the store was made with other arguments: {told}")

@@ -26,7 +26,7 @@ from fliphat.policies.engine import snapshot
 from fliphat.policies.engine.episode import Episode, Released
 from fliphat.policies.engine.rows import ChosenRows
 from fliphat.policies.store import faults, files
-from fliphat.policies.store.base import PlayedRounds
+from fliphat.policies.store.base import PlayedRounds, refuse_other_settings
 from fliphat.policies.store.directory import ledger
 from fliphat.policies.store.directory.journal import Frame, Journal
 from fliphat.policies.store.directory.ledger import CLAIMED, COMMITTED, OPEN, RELEASED, Ledger
@@ -80,7 +80,7 @@ class DirectoryStore:
             files.sync_directory(self.path)
             known = self._ledger.check()
             _finish_handing_over(self.path, known)
-            _refuse_other_settings(known, settings)
+            refuse_other_settings(json.loads(known["settings"]), settings)
         except BaseException:
             self.close()
             raise
@@ -401,14 +401,6 @@ def recorded_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     with ledger.reading(Path(path) / "ledger.sqlite3") as connection:
         found: dict[str, Any] = json.loads(ledger.meta(connection)["settings"])
         return found
-
-
-def _refuse_other_settings(known: dict[str, str], settings: EngineSettings) -> None:
-    before, now = complete(json.loads(known["settings"])), settings.to_dict()
-    changed = sorted(name for name in now if before.get(name) != now[name])
-    if changed:
-        told = ", ".join(f"{name} was {before.get(name)!r}, got {now[name]!r}" for name in changed)
-        raise StoreError(f"the store was made with other arguments: {told}")
 
 
 def _close_in_child() -> None:

@@ -1,0 +1,161 @@
+"""Rounds a second of workers on one PostgreSQL server, and what `select` takes while another worker fits.
+
+python benches/postgres.py [--workers 4] [--callers 4] [--seconds 10] [--rows 100000 --dim 400]
+
+Everything runs on this machine, the server too, which is started for it and syncs every commit.
+A round is a `select` and an `update`; its time is that of both.
+"""
+
+import argparse
+import multiprocessing
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
+
+from fliphat import FLIPHAT
+from postgres_server import Server
+
+
+def make(url, dim, first):
+    return FLIPHAT(
+        dim=dim, sparsity=10, epsilon=1.0, delta=0.01, fit="iht", first_episode=first, growth=1, store=url
+    )
+
+
+def play(url, dim, first, callers, start, until, out, update=True, between=0.0):
+    """One worker: `callers` threads play until a time, and report when each round began and what it took."""
+    policy = make(url, dim, first)
+    contexts = np.random.default_rng().standard_normal((5, dim)).astype(np.float32)
+    policy.select(contexts)
+    rows = [[] for _ in range(callers)]
+
+    def call(mine):
+        start.wait()
+        while True:
+            begun = time.monotonic()
+            if begun > until.value:
+                return
+            decision = policy.select(contexts)
+            selected = time.monotonic()
+            if update:
+                policy.update(decision, 0.5)
+            mine.append((begun, selected - begun, time.monotonic() - begun))
+            if between:
+                time.sleep(between)
+
+    threads = [threading.Thread(target=call, args=(mine,)) for mine in rows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    out.put([row for mine in rows for row in mine])
+
+
+def run(url, dim, first, workers, callers, seconds, **given):
+    context = multiprocessing.get_context("spawn")
+    start, until, out = context.Event(), context.Value("d", 0.0), context.Queue()
+    until.value = float("inf")
+    processes = [
+        context.Process(target=play, args=(url, dim, first, callers, start, until, out), kwargs=given)
+        for _ in range(workers)
+    ]
+    for process in processes:
+        process.start()
+    time.sleep(3 + workers)
+    begun = time.monotonic()
+    until.value = begun + seconds
+    start.set()
+    rows = np.array([row for _ in processes for row in out.get()])
+    for process in processes:
+        process.join()
+    return rows, begun
+
+
+def told(milliseconds):
+    median, high, most = np.percentile(milliseconds, [50, 99, 100])
+    return f"median {median:.1f}, p99 {high:.1f}, longest {most:.1f} ms"
+
+
+def throughput(server, workers, callers, seconds, dim=100):
+    # One episode holds all of it: what a release takes is measured below.
+    rows, _ = run(server.new(), dim, 1_000_000, workers, callers, seconds)
+    print(
+        f"{workers} workers of {callers} callers, d = {dim}: {len(rows) / seconds:.0f} rounds a second; "
+        f"a round {told(1000 * rows[:, 2])}; select {told(1000 * rows[:, 1])}"
+    )
+
+
+def during_a_fit(server, count, dim):
+    url = server.new()
+    policy = make(url, dim, count)
+    rng = np.random.default_rng(0)
+    while policy.remaining != count or policy.rounds == 0:
+        size = min(2000, count - policy.rounds)
+        decisions = policy.select_batch(rng.standard_normal((size, 1, dim)).astype(np.float32))
+        policy.update_batch(decisions, rng.standard_normal(size))
+        if policy.rounds == count:
+            break
+    spans = []
+
+    def release():
+        time.sleep(6)
+        begun = time.monotonic()
+        policy.select(np.ones((5, dim), np.float32))
+        spans.append((begun, time.monotonic()))
+
+    # The two others may not be first at the full episode: they begin once it is claimed.
+    thread = threading.Thread(target=release)
+    context = multiprocessing.get_context("spawn")
+    start, until, out = context.Event(), context.Value("d", 0.0), context.Queue()
+    until.value = float("inf")
+    thread.start()
+    others = [context.Process(target=late_play, args=(url, dim, count, start, until, out)) for _ in range(2)]
+    for process in others:
+        process.start()
+    time.sleep(6.15)
+    start.set()
+    thread.join()
+    until.value = time.monotonic() + 1
+    rows = np.array([row for _ in others for row in out.get()])
+    for process in others:
+        process.join()
+    (begun, ended) = spans[0]
+    within = rows[(rows[:, 0] + rows[:, 1] > begun) & (rows[:, 0] < ended)]
+    print(
+        f"a select that fits {count} x {dim}: {ended - begun:.2f} s; "
+        f"{len(within)} of two other workers meanwhile: {told(1000 * within[:, 1])}"
+    )
+
+
+def late_play(url, dim, first, start, until, out):
+    policy = make(url, dim, first)
+    contexts = np.random.default_rng().standard_normal((5, dim)).astype(np.float32)
+    rows = []
+    start.wait()
+    while (begun := time.monotonic()) < until.value:
+        policy.select(contexts)
+        rows.append((begun, time.monotonic() - begun))
+    out.put(rows)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--callers", type=int, nargs="*", default=[1, 4, 8])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--dim", type=int, default=400)
+    given = parser.parse_args()
+    server = Server()
+    try:
+        for callers in given.callers:
+            throughput(server, given.workers, callers, given.seconds)
+        if given.rows:
+            during_a_fit(server, given.rows, given.dim)
+    finally:
+        server.close()

@@ -1,0 +1,419 @@
+"""The engine of a policy that many workers play, each with its own copy of what is public.
+
+The database orders everything: it gives a round its episode and slot, counts users, keeps keys, and takes a
+reward or finds it late. A worker holds released estimates alone. It chooses an arm by the newest one it
+knows and asks the database to count the round; if there is a newer estimate or no room, the arm was shown
+to nobody, and is chosen again.
+
+An episode that is full is claimed, and fitted by the first worker that gets the right to it, inside a call
+to `select`. Until that is committed, the others play the first rounds of the next episode by the estimate
+that is public already: as many as that episode will have whatever is released (`Fit.least_rows`). The proof
+allows it, since a round's arm may follow from any public estimate, and its row enters one fit, that of the
+episode it was counted in. Beyond that they wait. A worker that ends in the middle loses the right to fit
+with its session, and nobody saw what it computed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.contexts import Crossed
+from fliphat.fit.base import Fit, Known
+from fliphat.kernels._rows import Sparse
+from fliphat.policies.engine import inputs, process
+from fliphat.policies.engine.age import Ages
+from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
+from fliphat.policies.engine.engine import INCARNATION, Engine, Standing
+from fliphat.policies.engine.episode import Episode
+from fliphat.policies.engine.exploring import explores, probabilities
+from fliphat.policies.engine.rows import ChosenRows, Rounds, make_rows
+from fliphat.policies.engine.state import set_releases
+from fliphat.policies.store.postgres import errors
+from fliphat.policies.store.postgres.store import EpisodeRow, PostgresStore
+from fliphat.policies.types import Decision, Decisions, StoreError
+
+__all__ = ["SharedEngine"]
+
+#: Seconds between two looks at an episode that another worker fits.
+_PAUSE: Final = 0.01
+#: Seconds after which a worker that plays ahead looks whether the fit still has somebody who does it.
+_LOOK_AGAIN: Final = 0.25
+#: Seconds that a call waits for another worker's fit when there is no room to play ahead.
+LONGEST_WAIT: Final = 600.0
+
+_Result = TypeVar("_Result")
+_Chosen = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]
+
+
+@dataclass(frozen=True)
+class _View:
+    """What a worker plays by: what is public, and the episode that rounds are counted in.
+
+    `due` is the episode that is claimed and whose estimate is not public yet, if there is one.
+    """
+
+    known: Known
+    chooser: Any
+    row: EpisodeRow
+    share: float
+    due: EpisodeRow | None
+
+
+class SharedEngine(Engine):
+    """One worker of a policy in a database."""
+
+    concurrent: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        fit: Fit[Any, Any],
+        url: str,
+        policy: str,
+        durability: str,
+        *,
+        memory_limit: int | None = None,
+        ages: Ages | None = None,
+    ) -> None:
+        super().__init__(fit, memory_limit=memory_limit, ages=ages)
+        for name in ("retention", "reward_timeout"):
+            if getattr(self.ages, name) is not None:
+                raise ValueError(
+                    f"{name} is not for a policy in a database: its workers' clocks and rounds differ. Call "
+                    f"forget(user=...) or forget() instead"
+                )
+        self._asked = (-1, 0.0)  # the episode that this worker last offered to fit, and when
+        self._process = process.token
+        self._drawing = threading.Lock()
+        self._refreshing = threading.Lock()
+        self.database = PostgresStore(url, policy, self.settings, self.secret, self.episode.length)
+        self.database.set_durability(durability)
+        self.secret = self.database.secret
+        self.incarnation = self.database.opening
+        if self.settings.seed is not None and self.incarnation:
+            self.rng = np.random.default_rng([self.settings.seed, self.incarnation])
+        self._look()
+
+    # Looking
+
+    def refresh(self) -> None:
+        """Learn what other workers did."""
+        if self._process is process.token and not self.database.closed:
+            self._look()
+
+    def _look(self) -> _View:
+        """Make what became public since the last look the worker's own, and return what it plays by."""
+        with self._refreshing:
+            seen = self.database.look(len(self.history))
+            if seen.releases:
+                set_releases(self, seen.releases, seen.known)
+            self.with_users, self.user_kind = seen.with_users, seen.user_kind
+            self.late = seen.late
+            row, due = seen.unseen[-1], seen.unseen[0] if len(seen.unseen) > 1 else None
+            share = self.settings.exploration_in(row.episode)
+            self._view = _View(self.known, self.chooser, row, share, due)
+            return self._view
+
+    def standing(self) -> Standing:
+        """Return where the policy was when it was last looked at."""
+        row = self._view.row
+        return Standing(row.episode, self.remaining, row.first_round - 1 + row.filled)
+
+    @property
+    def remaining(self) -> int:
+        """Rounds until the estimate may change, if nobody else plays."""
+        row = self._view.row
+        left = row.room - row.filled
+        if left or not row.opened:
+            return left or 1
+        return self.fit.least_rows(row.episode + 1)
+
+    # Rounds
+
+    def select(self, contexts: Any, user: Any, key: Any, ids: Sequence[Any] | None = None) -> Decision:
+        """Play one round."""
+        users = None if user is None else [user]
+        digests = self._user_digests("user", users)
+        name = self._key_name(key, digests)
+        if name:
+            known = self.database.decision(name)
+            if known is not None:
+                return known
+        self._check_columns(contexts)
+        checked, arms = self.rule.one_round(contexts)
+        offered = self._offered(ids, arms)
+        try:
+            played = self._play(
+                checked, 1, arms, digests, self._kind(users), None if offered is None else [offered], name
+            )
+        except errors.OtherKey:  # another worker was first with this key
+            decision = self.database.decision(name)
+            assert decision is not None
+            return decision
+        (decision,) = played
+        return decision
+
+    def select_batch(
+        self, contexts: Any, users: Sequence[Any] | None, given: int | Sequence[Any] | None
+    ) -> Decisions:
+        """Play several rounds of one episode; `given` are arms a round, or their ids."""
+        self._check_columns(contexts)
+        size, names = inputs.arms_of_batch(given, contexts)
+        checked, count, arms = self.rule.many_rounds(contexts, size)
+        offered = self._offered_in_batch(names, count, arms)
+        if users is not None and (isinstance(users, (str, bytes)) or len(users) != count):
+            raise ValueError(f"users must have one id for each of the {count} rounds")
+        digests = self._user_digests("users", users)
+        return self._play(checked, count, arms, digests, self._kind(users), offered)
+
+    def _play(
+        self,
+        contexts: Any,
+        count: int,
+        arms: Any,
+        digests: list[bytes] | None,
+        kind: str | None,
+        offered: list[list[Any]] | None,
+        key: bytes = b"",
+    ) -> Decisions:
+        words: npt.NDArray[np.uint64] | None = None
+        releases = len(self.history)
+        view = self._with_room(self._view, count)
+        while True:
+            each = 2 if view.share > 0 else 1
+            if words is None or words.size != each * count:
+                with self._drawing:
+                    words = self.rng.bit_generator.random_raw(each * count)
+            assert words is not None
+            (chosen, tied), rows = self._chosen(view, contexts, arms, words.reshape(count, each))
+            valid = chosen >= 0
+            position: npt.NDArray[Any] = np.where(valid, chosen, -1 - chosen)
+            shown = position if offered is None else self._names_of(position, offered)
+            chances = probabilities(tied, arms, view.share)
+            users = None if self.with_users is not None else (digests is not None, kind)
+            try:
+                first = self.database.play(
+                    view.row,
+                    valid.tolist(),
+                    rows,
+                    limit=self.settings.rounds_per_user,
+                    owners=digests,
+                    users=users,
+                    key=(key, int(position[0]), float(chances[0])) if key else None,
+                    name=None if offered is None or not key else shown[0],
+                    first=self.incarnation * INCARNATION,
+                )
+            except errors.OtherUsers:
+                self._look()
+                self._refuse_other_users(digests, kind)
+                raise
+            if first is not None:
+                break
+            view = self._with_room(self._look(), count)
+        self.with_users, self.user_kind = digests is not None, kind
+        if len(self.history) > releases and self.after_release is not None:
+            self.after_release()
+        ids = np.arange(first, first + count, dtype=np.int64)
+        return Decisions(ids, shown, valid, view.row.episode, chances)
+
+    def _chosen(
+        self, view: _View, contexts: Any, arms: Any, words: npt.NDArray[np.uint64]
+    ) -> tuple[_Chosen, ChosenRows]:
+        """Choose arms by a public estimate, and return them with their rows; nobody is told yet."""
+        own = words[:, 1] if words.shape[1] > 1 else None
+        explored = None if own is None else explores(own, view.share).astype(np.uint8)
+        if isinstance(contexts, Crossed):
+            contexts = CrossedByEstimate(contexts, view.known.estimate)
+        rounds = Rounds(view.chooser, contexts, arms, np.ascontiguousarray(words[:, 0]), None, explored)
+        dtype = np.dtype(self.settings.dtype)
+        first = contexts.rounds[0] if isinstance(contexts, Ragged) else contexts
+        if isinstance(first, Sparse):
+            return rounds.sparse(dtype == np.float64)
+        rows = np.empty((len(words), self.settings.dim), dtype)
+        return rounds.into(rows), rows
+
+    def _refuse_other_users(self, digests: list[bytes] | None, kind: str | None) -> None:
+        """Raise what an engine raises that knew before what the database has just said."""
+        if self.with_users != (digests is not None):
+            self._user_digests("user", None if digests is None else [0])
+        raise ValueError(
+            f"user must be of one kind, as in the first round of any worker, {self.user_kind}, got {kind}: "
+            f"1 and '1' would be counted as two users"
+        )
+
+    # Releases
+
+    def _with_room(self, view: _View, count: int) -> _View:
+        """Return a view whose episode has room for `count` rounds, as far as is known.
+
+        Claims what is full, and fits what is claimed if nobody else does.
+        """
+        waited_since = time.monotonic()
+        while True:
+            row = view.row
+            if row.opened and row.filled == row.room:
+                self.database.claim(row.episode, self.fit.least_rows(row.episode + 1))
+                view = self._look()
+                continue
+            if view.due is not None and self._may_ask(view, count):
+                released, view = self._release_due(view), self._look()
+                if released:
+                    continue
+                row = view.row
+            if row.filled + count <= row.room:
+                return view
+            if row.opened and row.filled < row.room:
+                left = row.room - row.filled
+                raise ValueError(
+                    f"contexts must have at most policy.remaining = {left} rounds, got {count}: "
+                    f"the estimate changes after that"
+                )
+            if row.opened:
+                continue
+            if time.monotonic() - waited_since > LONGEST_WAIT:
+                raise StoreError(
+                    f"another worker has been fitting episode {row.episode - 1} for {LONGEST_WAIT:g} "
+                    f"seconds: nothing happened, call again"
+                )
+            time.sleep(_PAUSE)
+            view = self._look()
+
+    def _may_ask(self, view: _View, count: int) -> bool:
+        """Whether to offer to fit what is due: at once, then now and then, and whenever there is no room."""
+        assert view.due is not None
+        now, (episode, when) = time.monotonic(), self._asked
+        if (
+            episode == view.due.episode
+            and now - when <= _LOOK_AGAIN
+            and view.row.filled + count <= view.row.room
+        ):
+            return False
+        self._asked = view.due.episode, now
+        return True
+
+    def _release_due(self, view: _View) -> bool:
+        """Fit the episode that is due, if nobody else does; True if there may be a new estimate."""
+        due = view.due
+        assert due is not None
+        fitting = self.database.begin_fitting(due.episode)
+        if fitting is None:
+            return False
+        try:
+            self._fit_and_commit(self._look())
+        finally:
+            fitting.close()
+        return True
+
+    def _fit_and_commit(self, view: _View) -> None:
+        """Fit the episode that is due with the right to do so held, unless it was committed meanwhile."""
+        due = view.due
+        if due is None:
+            return
+        plan = self.fit.plan(view.known.episodes, view.known)
+        if (plan.episode, plan.rows) != (due.episode, due.room):
+            raise StoreError(
+                f"episode {due.episode} has {due.room} rounds in the database, and {plan.rows} by this "
+                f"worker's plan: all workers must run the same version"
+            )
+        share = self.settings.exploration_in(due.episode)
+        episode = Episode(plan, due.first_round, self.settings.dtype, share)
+        layout, codes = self.database.codes(due)
+        episode.rows = make_rows(
+            layout, episode.length, self.settings.dim, self.settings.dtype, self.memory_limit
+        )
+        for at, rows in self.database.rows(due, layout):
+            count = len(rows.lengths) if not isinstance(rows, np.ndarray) else len(rows)
+            episode.rows.put(at, rows)
+            episode.append(count, due.first_round + at, codes[at : at + count])
+        episode.claimed = True
+        try:
+            released = self._fitted(episode, episode.rows.matrix(), view.known)
+            self.database.commit(released, secrets.token_hex(16))
+        finally:
+            episode.rows.wipe()
+
+    # Rewards
+
+    def decided(self, key: Any, user: Any) -> int:
+        """Return the id of the decision that was made under a key."""
+        digests = self._user_digests("user", None if user is None else [user])
+        found = self.database.decision(self._key_name(key, digests))
+        if found is None:
+            raise ValueError("key must be one that a round was played with, by the same user")
+        return found.id
+
+    def update(self, decision: Any, reward: Any) -> bool:
+        """Record a reward; False if its episode's estimate has been claimed."""
+        identity = decision.id if type(decision) is Decision else inputs.identity(decision)
+        number = inputs.checked_reward(reward, self.settings.loss)
+        (outcome,) = self._rewards([identity], [self._stored_reward(number)])
+        if outcome == 2:
+            raise ValueError("decision already has a reward, or was cancelled: a second one is refused")
+        return outcome == 1
+
+    def update_batch(self, decisions: Any, given: Any) -> int:
+        """Record the rewards that can be recorded, each whatever the others are; how many those were."""
+        ids = inputs.identities(decisions)
+        numbers, usable = inputs.usable_rewards(given, len(ids), self.settings.loss)
+        taken: set[int] = set()
+        rewards: list[float | None] = []
+        for identity, number, use in zip(ids, numbers.tolist(), usable.tolist(), strict=True):
+            # Only the first usable one of a decision is sent as a reward.
+            send = use and identity not in taken
+            taken |= {identity} if send else set()
+            rewards.append(self._stored_reward(number) if send else None)
+        return sum(outcome == 1 for outcome in self._rewards(ids, rewards)) if ids else 0
+
+    def _stored_reward(self, reward: float) -> float:
+        largest = self.episode.largest
+        return min(max(reward, -largest), largest)
+
+    def _rewards(self, ids: list[int], rewards: list[float | None]) -> list[int]:
+        return self._known_only(ids, lambda: self.database.reward(ids, rewards))
+
+    def _known_only(self, ids: list[int], call: Callable[[], _Result]) -> _Result:
+        unknown = "decision must be one that this policy made, or its id"
+        if any(not 0 < identity < 2**63 for identity in ids):
+            raise ValueError(unknown)
+        try:
+            return call()
+        except errors.UnknownDecision:
+            raise ValueError(unknown) from None
+
+    def pending(self) -> list[int]:
+        """Return the ids of rounds whose reward may still come."""
+        return self.database.pending()
+
+    def flush(self) -> None:
+        """Return when every call so far is durable."""
+        self.database.flush()
+
+    def close(self) -> None:
+        """Let go of the database; others play on."""
+        self.database.close()
+
+    def cancel(self, decision: Any) -> bool:
+        """Make a round one without contents; False if its episode's estimate has been claimed."""
+        identity = inputs.identity(decision)
+        return self._known_only([identity], lambda: self.database.cancel(identity))
+
+    def forget(self, user: Any = None) -> int:
+        """Turn the rows that were not fitted yet, or those of one user, into zeros; how many those are."""
+        self.refresh()
+        if user is None:
+            return self.database.forget()
+        if not self.with_users:
+            raise ValueError("user must be left out: no round of this policy had a user id")
+        digests = self._user_digests("user", [user])
+        assert digests is not None
+        return self.database.forget(digests[0])
+
+    def expire(self) -> None:
+        """Do nothing: a policy in a database has no limits of age."""

@@ -1,0 +1,72 @@
+"""Which engine plays a policy: one in memory, the owner of a directory, or one worker of a database."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from fliphat.fit.base import Fit
+from fliphat.fit.settings import complete
+from fliphat.policies.engine.age import Ages
+from fliphat.policies.engine.engine import Engine
+from fliphat.policies.store import directory
+from fliphat.policies.store.directory import DURABILITIES
+from fliphat.policies.store.postgres import is_url
+from fliphat.policies.types import StoreError
+
+__all__ = ["DURABILITIES", "kept_choices", "opened_engine", "recorded_settings"]
+
+
+def kept_choices(store: str | os.PathLike[str]) -> tuple[str, str] | None:
+    """Return the fit and the accounting that a store was made with; None if it is new or can't be read."""
+    if not is_url(store):
+        return directory.kept_choices(store)
+    from fliphat.policies.store.postgres.store import recorded
+
+    record = recorded(str(store))
+    return None if record is None else (complete(record)["fit"], complete(record)["accounting"])
+
+
+def recorded_settings(store: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the record of the settings that a store was made with; only looks."""
+    if not is_url(store):
+        return directory.recorded_settings(store)
+    from fliphat.policies.store.postgres.store import recorded
+
+    record = recorded(str(store))
+    if record is None:
+        raise StoreError("there is no policy in this database")
+    return record
+
+
+def opened_engine(
+    fit: Fit[Any, Any],
+    store: str | os.PathLike[str] | None,
+    durability: str,
+    *,
+    policy: str,
+    memory_limit: int | None,
+    ages: Ages,
+) -> Engine:
+    """Return an engine that knows everything its store holds.
+
+    Parameters
+    ----------
+    fit : Fit
+    store : path, URL of a database, or None
+    durability : str
+        One of :data:`DURABILITIES`.
+    policy : str
+        The class that plays, which a database remembers.
+    memory_limit : int or None
+    ages : Ages
+    """
+    if is_url(store):
+        from fliphat.policies.engine.shared import SharedEngine
+
+        return SharedEngine(fit, str(store), policy, durability, memory_limit=memory_limit, ages=ages)
+    engine = Engine(fit, memory_limit=memory_limit, ages=ages)
+    if store is not None:
+        directory.open_store(store, durability, engine)
+        engine.expire()
+    return engine

@@ -1,0 +1,177 @@
+"""Connections to a database, each used by one thread at a time, and what becomes of their errors. Private.
+
+A server that restarts, or a connection that is cut, is waited for: whatever was under way is asked for, or
+done again, on a new connection. So everything that is run here must be able to run twice; each piece of
+work is told whether it may have run before. Any other error is one of the database's own, and ends as a
+`StoreError` that says what kind it was and nothing of what was sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+from fliphat.policies.engine import process
+from fliphat.policies.store.postgres.errors import OtherKey, OtherUsers, UnknownDecision
+from fliphat.policies.store.postgres.schema import OTHER_KEY, OTHER_USERS, UNKNOWN_DECISION
+from fliphat.policies.types import StoreError
+
+try:
+    import psycopg
+    from psycopg import errors
+except ImportError as missing:  # pragma: no cover - depends on what is installed
+    raise ImportError("store='postgresql://...' needs psycopg: pip install 'fliphat[postgres]'") from missing
+
+__all__ = ["Connections"]
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+_Result = TypeVar("_Result")
+#: What is run: given a connection, and whether an earlier run of it may have come through.
+Work = Callable[[Connection, bool], _Result]
+
+#: Seconds that a call waits for a server that does not answer.
+PATIENCE: Final = 30.0
+_PAUSE: Final = 0.02
+_LONGEST_PAUSE: Final = 0.5
+
+#: A server notices within this time that a worker's machine is gone, and a worker that its server is.
+_ALIVE: Final = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "connect_timeout": 10,
+}
+_REFUSALS: Final[dict[str, type[Exception]]] = {
+    OTHER_KEY: OtherKey,
+    OTHER_USERS: OtherUsers,
+    UNKNOWN_DECISION: UnknownDecision,
+}
+_SESSION: Final = (
+    b"SET tcp_keepalives_idle = 10",
+    b"SET tcp_keepalives_interval = 5",
+    b"SET tcp_keepalives_count = 3",
+)
+
+
+class Connections:
+    """As many open connections as threads are in the middle of a call."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._idle: list[Connection] = []
+        self._process = process.token
+        self.closed = False
+        try:
+            # At once: an address that is wrong is not worth waiting for.
+            self._idle.append(self._connect())
+        except psycopg.Error as error:
+            if error.sqlstate is not None:
+                raise _explained(error) from None
+            raise StoreError(
+                f"the database can't be reached ({type(error).__name__}): check address, account and password"
+            ) from None
+
+    def run(self, work: Work[_Result]) -> _Result:
+        """Run a piece of work, again if its connection is lost or it met another's locks."""
+        again, until, pause = False, time.monotonic() + PATIENCE, _PAUSE
+        while True:
+            try:
+                with self.one() as connection:
+                    return work(connection, again)
+            except psycopg.Error as error:
+                if not _passes(error):
+                    raise _explained(error) from None
+                if time.monotonic() >= until:
+                    raise StoreError(
+                        f"the database did not answer for {PATIENCE:g} seconds: nothing is lost, call again "
+                        f"when it does"
+                    ) from None
+            again = True
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[Connection]:
+        """Give a connection; after an error that it may not have survived, it is closed."""
+        self._refuse_closed()
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        kept = False
+        try:
+            yield connection
+            kept = True
+        except psycopg.Error:
+            kept = not connection.closed and connection.pgconn.transaction_status == 0
+            raise
+        finally:
+            if kept and not self.closed:
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def keep(self) -> Connection:
+        """Return a new connection for its caller to keep and to close; to be called from what `run` runs."""
+        self._refuse_closed()
+        return self._connect()
+
+    def close(self) -> None:
+        """Close every connection that is not in use; those that are, when they are given back."""
+        self.closed = True
+        if self._process is not process.token:
+            return  # the parent's: a child must not end its parent's sessions
+        while self._idle:
+            self._idle.pop().close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(self._url, autocommit=True, **_ALIVE)  # type: ignore[arg-type]
+        try:
+            for statement in _SESSION:
+                connection.execute(statement)
+        except BaseException:
+            connection.close()
+            raise
+        # Everything that is sent is one of a few statements: prepare each at its first use.
+        connection.prepare_threshold = 0
+        return connection
+
+    def _refuse_closed(self) -> None:
+        if self.closed or self._process is not process.token:
+            raise StoreError("the database's policy was closed: open it again")
+
+
+def _passes(error: psycopg.Error) -> bool:
+    """Whether an error is over when a new connection can be made, or others have finished."""
+    if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
+        return True
+    state = error.sqlstate
+    if state is None:  # the connection's own: it was lost, or could not be made
+        return isinstance(error, psycopg.OperationalError)
+    # Shut down, crashed, starting up, out of connections, or lost.
+    return state in ("57P01", "57P02", "57P03", "53300") or state.startswith("08")
+
+
+def _explained(error: psycopg.Error) -> BaseException:
+    """Return what the caller is told: the kind of error, nothing of what was sent."""
+    kind = type(error).__name__
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        why = "is read-only"
+    elif isinstance(error, (errors.DiskFull, errors.InsufficientResources)):
+        why = "has no room left"
+    elif isinstance(error, errors.InsufficientPrivilege):
+        why = "does not let this account do that"
+    elif isinstance(error, errors.UndefinedTable):
+        why = "has lost the policy's tables"
+    elif error.sqlstate in _REFUSALS:
+        return _REFUSALS[error.sqlstate]()
+    else:
+        why = f"refused with {kind} ({error.sqlstate})"
+    return StoreError(f"the database {why}: this call did not happen, and nothing before it is lost")

@@ -1,0 +1,270 @@
+"""The tables of a policy that many workers play, and the functions that change them, each in one transaction.
+
+| table | what it holds | private |
+|---|---|---|
+| ``fliphat_policy`` | one row: format, arguments, the secret of digests, openings, late rewards | yes |
+| ``fliphat_episodes`` | one row an episode: its rounds, whether it is claimed, what it released | no |
+| ``fliphat_users``, ``fliphat_keys`` | keyed digests: rounds of each user, the decision of each key | yes |
+| ``fliphat_rounds_0``, ``_1`` | rows of the open episode, in the table of its parity | yes |
+| ``fliphat_rewards_0``, ``_1`` | rewards of those rows | yes |
+
+An episode passes through ``opened``, ``claimed``, ``released`` and ``seen``. Two episodes can have rows at
+once: the one that is being fitted, and the one after it, whose first rounds are played by the estimate that
+is public already. So two tables are enough, and a release empties one of them without looking at each row.
+
+Every round is played under the lock of its episode's row: the same statement that counts it gives it its
+slot. Rewards only share an advisory lock, which a claim takes alone: a reward is either there before the
+claim, or late.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["FORMAT", "OTHER_KEY", "OTHER_USERS", "SCHEMA", "UNKNOWN_DECISION"]
+
+FORMAT: Final = 1
+
+#: What the functions below raise, besides the database's own errors.
+OTHER_KEY, OTHER_USERS, UNKNOWN_DECISION = "FH001", "FH002", "FH003"
+
+_TABLES: Final = """
+CREATE TABLE fliphat_policy (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    format integer NOT NULL,
+    policy text NOT NULL,
+    settings text NOT NULL,
+    secret bytea NOT NULL,
+    openings bigint NOT NULL,
+    with_users boolean,
+    user_kind text,
+    late bigint NOT NULL DEFAULT 0,
+    witnessed boolean NOT NULL DEFAULT false
+);
+CREATE TABLE fliphat_episodes (
+    episode integer PRIMARY KEY,
+    first_round bigint NOT NULL,
+    room integer NOT NULL,
+    filled integer NOT NULL DEFAULT 0,
+    releases integer NOT NULL,
+    opened boolean NOT NULL,
+    claimed boolean NOT NULL DEFAULT false,
+    released boolean NOT NULL DEFAULT false,
+    seen boolean NOT NULL DEFAULT false,
+    fitting_since timestamptz,
+    next_room integer,
+    fence text,
+    facts text,
+    indices bytea,
+    numbers bytea,
+    known text
+) WITH (fillfactor = 20);
+CREATE TABLE fliphat_users (digest bytea PRIMARY KEY, rounds bigint NOT NULL) WITH (fillfactor = 80);
+CREATE TABLE fliphat_keys (
+    digest bytea PRIMARY KEY,
+    id bigint NOT NULL,
+    arm integer NOT NULL,
+    valid boolean NOT NULL,
+    episode integer NOT NULL,
+    probability double precision NOT NULL,
+    name text
+);
+"""
+
+# Rows are numbers: compressing them costs time and gains nothing.
+_HALF: Final = """
+CREATE TABLE fliphat_rounds_{half} (
+    slot integer PRIMARY KEY,
+    id bigint NOT NULL,
+    learned boolean NOT NULL,
+    sparse boolean NOT NULL,
+    attempt bigint NOT NULL,
+    owner bytea,
+    columns bytea,
+    numbers bytea
+) WITH (toast_tuple_target = 8160);
+ALTER TABLE fliphat_rounds_{half} ALTER columns SET STORAGE EXTERNAL, ALTER numbers SET STORAGE EXTERNAL;
+CREATE TABLE fliphat_rewards_{half} (
+    slot integer PRIMARY KEY,
+    reward double precision NOT NULL,
+    attempt bigint NOT NULL
+);
+CREATE FUNCTION fliphat_play_{half}(
+    p_episode integer, p_releases integer, p_opening bigint, p_limit bigint, p_attempt bigint,
+    p_again boolean, p_users boolean, p_kind text, p_valid boolean[], p_owners bytea[], p_sparse boolean,
+    p_columns bytea[], p_numbers bytea[], p_key bytea, p_arm integer,
+    p_probability double precision, p_name text
+) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    played integer := cardinality(p_valid);
+    at integer;
+    first_id bigint;
+    keep boolean;
+BEGIN
+    -- The counter's lock is given back at once; who played waits for the disk afterwards, with all others.
+    PERFORM set_config('synchronous_commit', 'off', true);
+    IF p_again THEN
+        SELECT min(id) INTO first_id FROM fliphat_rounds_{half} WHERE attempt = p_attempt;
+        IF first_id IS NOT NULL THEN
+            RETURN first_id;
+        END IF;
+    END IF;
+    UPDATE fliphat_episodes SET filled = filled + played
+        WHERE episode = p_episode AND releases = p_releases AND NOT claimed AND filled + played <= room
+        RETURNING filled - played, p_opening + first_round + filled - played INTO at, first_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF p_users IS NOT NULL THEN
+        UPDATE fliphat_policy SET with_users = p_users, user_kind = p_kind WHERE with_users IS NULL;
+        PERFORM 1 FROM fliphat_policy
+            WHERE with_users = p_users AND user_kind IS NOT DISTINCT FROM p_kind;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'user ids differ' USING ERRCODE = 'FH002';
+        END IF;
+    END IF;
+    FOR i IN 1 .. played LOOP
+        keep := p_valid[i];
+        IF p_owners IS NOT NULL THEN
+            INSERT INTO fliphat_users AS u VALUES (p_owners[i], 1)
+                ON CONFLICT (digest) DO UPDATE SET rounds = u.rounds + 1
+                RETURNING keep AND rounds <= p_limit INTO keep;
+        END IF;
+        INSERT INTO fliphat_rounds_{half} VALUES (
+            at + i - 1, first_id + i - 1, keep, p_sparse, p_attempt, p_owners[i],
+            CASE WHEN keep THEN p_columns[i] END, CASE WHEN keep THEN p_numbers[i] END
+        );
+    END LOOP;
+    IF p_key IS NOT NULL THEN
+        INSERT INTO fliphat_keys VALUES (p_key, first_id, p_arm, p_valid[1], p_episode, p_probability, p_name)
+            ON CONFLICT DO NOTHING;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'the key was played' USING ERRCODE = 'FH001';
+        END IF;
+    END IF;
+    RETURN first_id;
+END $$;
+CREATE FUNCTION fliphat_take_{half}(p_slot integer, p_id bigint, p_reward double precision, p_attempt bigint)
+RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    before bigint;
+BEGIN
+    INSERT INTO fliphat_rewards_{half}
+        SELECT slot, CASE WHEN learned THEN p_reward ELSE 'Infinity' END, p_attempt
+        FROM fliphat_rounds_{half} WHERE slot = p_slot AND id = p_id AND p_reward IS NOT NULL
+        ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        RETURN 1;
+    END IF;
+    PERFORM 1 FROM fliphat_rounds_{half} WHERE slot = p_slot AND id = p_id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'unknown decision' USING ERRCODE = 'FH003';
+    END IF;
+    SELECT attempt INTO before FROM fliphat_rewards_{half} WHERE slot = p_slot;
+    RETURN CASE WHEN before = p_attempt AND p_reward IS NOT NULL THEN 1 ELSE 2 END;
+END $$;
+"""
+
+_FUNCTIONS: Final = """
+CREATE FUNCTION fliphat_reward(p_ids bigint[], p_rewards double precision[], p_attempt bigint, p_lock bigint)
+RETURNS integer[] LANGUAGE plpgsql AS $$
+DECLARE
+    told integer[] := '{}';
+    too_late integer := 0;
+    round_number bigint;
+    one record;
+    outcome integer;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(p_lock);
+    FOR i IN 1 .. cardinality(p_ids) LOOP
+        round_number := p_ids[i] % 1099511627776;
+        SELECT episode, first_round, filled, claimed INTO one FROM fliphat_episodes
+            WHERE NOT released AND first_round <= round_number ORDER BY episode DESC LIMIT 1;
+        IF NOT FOUND OR (one.claimed AND round_number < one.first_round + one.filled) THEN
+            PERFORM 1 FROM fliphat_policy
+                WHERE round_number >= 1 AND p_ids[i] / 1099511627776 BETWEEN 0 AND openings;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'unknown decision' USING ERRCODE = 'FH003';
+            END IF;
+            outcome := 0;
+            too_late := too_late + 1;
+        ELSIF round_number >= one.first_round + one.filled THEN
+            RAISE EXCEPTION 'unknown decision' USING ERRCODE = 'FH003';
+        ELSIF one.episode % 2 = 0 THEN
+            outcome := fliphat_take_0(
+                (round_number - one.first_round)::integer, p_ids[i], p_rewards[i], p_attempt);
+        ELSE
+            outcome := fliphat_take_1(
+                (round_number - one.first_round)::integer, p_ids[i], p_rewards[i], p_attempt);
+        END IF;
+        told := told || outcome;
+    END LOOP;
+    IF too_late > 0 THEN
+        UPDATE fliphat_policy SET late = late + too_late;
+    END IF;
+    RETURN told;
+END $$;
+CREATE FUNCTION fliphat_cancel(p_id bigint, p_lock bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF (fliphat_reward(ARRAY[p_id], ARRAY['Infinity'::double precision], 0, p_lock))[1] = 0 THEN
+        UPDATE fliphat_policy SET late = late - 1;
+        RETURN false;
+    END IF;
+    -- No two rounds that are open have the same id, so no more than one of these finds a row.
+    UPDATE fliphat_rewards_0 SET reward = 'Infinity' WHERE slot IN
+        (SELECT slot FROM fliphat_rounds_0 WHERE id = p_id);
+    UPDATE fliphat_rewards_1 SET reward = 'Infinity' WHERE slot IN
+        (SELECT slot FROM fliphat_rounds_1 WHERE id = p_id);
+    UPDATE fliphat_rounds_0 SET learned = false, columns = NULL, numbers = NULL WHERE id = p_id;
+    UPDATE fliphat_rounds_1 SET learned = false, columns = NULL, numbers = NULL WHERE id = p_id;
+    RETURN true;
+END $$;
+CREATE FUNCTION fliphat_claim(p_episode integer, p_next_room integer, p_lock bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(p_lock);
+    UPDATE fliphat_episodes SET claimed = true
+        WHERE episode = p_episode AND opened AND filled = room AND NOT claimed;
+    IF FOUND THEN
+        INSERT INTO fliphat_episodes (episode, first_round, room, releases, opened)
+            SELECT episode + 1, first_round + filled, p_next_room, releases, false
+            FROM fliphat_episodes WHERE episode = p_episode;
+    END IF;
+END $$;
+CREATE FUNCTION fliphat_show(p_episode integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    length integer;
+BEGIN
+    UPDATE fliphat_episodes SET seen = true WHERE episode = p_episode AND released AND NOT seen
+        RETURNING next_room INTO length;
+    IF FOUND THEN
+        UPDATE fliphat_episodes SET releases = p_episode + 1, room = length, opened = true
+            WHERE episode = p_episode + 1;
+    END IF;
+END $$;
+CREATE FUNCTION fliphat_commit(
+    p_episode integer, p_facts text, p_indices bytea, p_numbers bytea, p_known text, p_next_room integer,
+    p_fence text, p_show boolean
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE fliphat_episodes SET released = true, facts = p_facts, indices = p_indices, numbers = p_numbers,
+            known = p_known, next_room = p_next_room, fence = p_fence
+        WHERE episode = p_episode AND claimed AND NOT released;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    IF p_show THEN
+        PERFORM fliphat_show(p_episode);
+    END IF;
+    -- Last: nobody who waits for a row above holds a lock on these tables.
+    IF p_episode % 2 = 0 THEN
+        TRUNCATE fliphat_rounds_0, fliphat_rewards_0;
+    ELSE
+        TRUNCATE fliphat_rounds_1, fliphat_rewards_1;
+    END IF;
+    RETURN true;
+END $$;
+"""
+
+#: All of it, in the order in which it can be created.
+SCHEMA: Final = _TABLES + "".join(_HALF.replace("{half}", half) for half in "01") + _FUNCTIONS

@@ -1,0 +1,536 @@
+"""A policy in a PostgreSQL database: what its workers ask of it. Private.
+
+Each method is one transaction, durable when it returns (``synchronous_commit`` is on). Playing is two: the
+first counts the rounds and gives the counter's lock back before it is on disk, so that other workers need
+not wait for each other's disk; the second is empty and waits for the disk. What is in a write-ahead log is
+durable in the order in which it was written, so nothing is told to anyone before it, and all that it rests
+on, is on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.fit.settings import EngineSettings
+from fliphat.policies.engine.episode import Released
+from fliphat.policies.engine.rows import ChosenRows, SparseChosen
+from fliphat.policies.store import faults
+from fliphat.policies.store.base import refuse_other_settings
+from fliphat.policies.store.postgres import schema
+from fliphat.policies.store.postgres.connections import Connection, Connections
+from fliphat.policies.types import Decision, StoreError
+
+__all__ = ["EpisodeRow", "Fitting", "PostgresStore", "Seen", "recorded"]
+
+#: Bytes of rows that are read at once for a fit.
+_CHUNK: Final = 1 << 22
+#: Seconds after which a worker that still fits is taken for one that hangs, and another fits, too. Only one
+#: of them can commit, and nothing is seen of the other.
+LEASE: Final = 120.0
+#: The first half of the numbers of this policy's locks among the database's advisory locks.
+_FIT_LOCK, _CLAIM_LOCK = 1, 2
+
+_PLAY: Final = "SELECT fliphat_play_%d(" + ", ".join(["%%s"] * 17) + ")"
+#: An empty transaction that returns when everything before it in the log is durable.
+_WAIT_FOR_DISK: Final = b"SELECT pg_logical_emit_message(true, 'fliphat', '')"
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRow:
+    """An episode as the database has it; see `fliphat.policies.store.postgres.schema`."""
+
+    episode: int
+    first_round: int
+    room: int
+    filled: int
+    releases: int
+    opened: bool
+    claimed: bool
+    released: bool
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one look at the database shows: episodes without a public estimate, new releases, counts."""
+
+    unseen: tuple[EpisodeRow, ...]
+    releases: list[tuple[dict[str, Any], npt.NDArray[np.int64], npt.NDArray[np.float64]]]
+    known: dict[str, Any] | None
+    with_users: bool | None
+    user_kind: str | None
+    late: int
+
+
+@dataclass
+class Fitting:
+    """The right to fit, held by a session: it ends with the session, whatever happens to the worker."""
+
+    connection: Connection
+
+    def close(self) -> None:
+        """Give the right back."""
+        self.connection.close()
+
+
+class PostgresStore:
+    """One worker's door to the policy that a database holds."""
+
+    def __init__(
+        self, url: str, policy: str, settings: EngineSettings, secret: bytes, first_room: int
+    ) -> None:
+        self._connections = Connections(url)
+        self._settings = settings
+        self._number = np.dtype(settings.dtype).newbyteorder("<")
+        self._durable = True
+        try:
+            self._create(policy, secret, first_room)
+            self._open(policy)
+        except BaseException:
+            self.close()
+            raise
+
+    def _create(self, policy: str, secret: bytes, first_room: int) -> None:
+        """Create the tables unless they are there, which one of several workers does."""
+
+        def create(connection: Connection, again: bool) -> None:
+            with connection.transaction():
+                # Any number: who creates waits for whoever else does, and then finds the tables.
+                connection.execute(b"SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' fliphat'))")
+                (found,) = _one(connection.execute(b"SELECT to_regclass('fliphat_policy') IS NOT NULL"))
+                if found:
+                    return
+                connection.execute(schema.SCHEMA.encode(), prepare=False)
+                connection.execute(
+                    b"INSERT INTO fliphat_policy (format, policy, settings, secret, openings)"
+                    b" VALUES (%s, %s, %s, %s, -1)",
+                    (schema.FORMAT, policy, json.dumps(self._settings.to_dict()), secret),
+                )
+                connection.execute(
+                    b"INSERT INTO fliphat_episodes (episode, first_round, room, releases, opened)"
+                    b" VALUES (0, 1, %s, 0, true)",
+                    (first_room,),
+                )
+
+        self._connections.run(create)
+
+    def _open(self, policy: str) -> None:
+        def read(connection: Connection, again: bool) -> Any:
+            return _one(
+                connection.execute(
+                    b"SELECT format, policy, settings, secret,"
+                    b" 'fliphat_policy'::regclass::oid::bigint FROM fliphat_policy"
+                )
+            )
+
+        version, made, settings, secret, oid = self._connections.run(read)
+        if version > schema.FORMAT:
+            raise StoreError(
+                f"the store was written by a newer version (format {version}, this one reads {schema.FORMAT})"
+            )
+        if made != policy:
+            raise StoreError(f"the database holds a {made}, not a {policy}: a schema holds one policy")
+        refuse_other_settings(json.loads(settings), self._settings)
+        self.secret = bytes(secret)
+        self._locks = oid << 8
+
+        def count(connection: Connection, again: bool) -> Any:
+            return _one(
+                connection.execute(b"UPDATE fliphat_policy SET openings = openings + 1 RETURNING openings")
+            )
+
+        (self.opening,) = self._connections.run(count)
+
+    def set_durability(self, durability: str) -> None:
+        """Say whether a call waits for the disk ("full") or `flush` does ("batch")."""
+        self._durable = durability == "full"
+
+    # Looking
+
+    def look(self, known: int) -> Seen:
+        """Return what is not public yet, and what became public after the first `known` releases."""
+
+        def read(connection: Connection, again: bool) -> tuple[list[Any], Any]:
+            with connection.pipeline():
+                episodes = connection.execute(
+                    b"SELECT episode, first_round, room, filled, releases, opened, claimed, released, seen,"
+                    b" CASE WHEN seen THEN facts END, CASE WHEN seen THEN indices END,"
+                    b" CASE WHEN seen THEN numbers END, CASE WHEN seen THEN known END"
+                    b" FROM fliphat_episodes WHERE NOT seen OR episode >= %s ORDER BY episode",
+                    (known,),
+                    binary=True,
+                )
+                policy = connection.execute(b"SELECT with_users, user_kind, late FROM fliphat_policy")
+            return episodes.fetchall(), _one(policy)
+
+        episodes, policy = self._connections.run(read)
+        shown = [row for row in episodes if row[8]]
+        return Seen(
+            tuple(EpisodeRow(*row[:8]) for row in episodes if not row[8]),
+            [
+                (json.loads(facts), np.frombuffer(indices, "<i8"), np.frombuffer(numbers, "<f8"))
+                for *_, facts, indices, numbers, _ in shown
+            ],
+            json.loads(shown[-1][-1]) if shown else None,
+            *policy,
+        )
+
+    def decision(self, key: bytes) -> Decision | None:
+        """Return what was played for a key, once that is on disk; None if nothing was."""
+
+        def find(connection: Connection, again: bool) -> Any:
+            with connection.pipeline():
+                found = connection.execute(
+                    b"SELECT id, arm, valid, episode, probability, name FROM fliphat_keys WHERE digest = %s",
+                    (key,),
+                )
+            row = found.fetchone()
+            if row is not None:  # perhaps by a worker that is still waiting for the disk
+                connection.execute(_WAIT_FOR_DISK)
+            return row
+
+        row = self._connections.run(find)
+        if row is None:
+            return None
+        found = Decision(*row[:5])
+        return found if row[5] is None else found._replace(arm=json.loads(row[5]))
+
+    def pending(self) -> list[int]:
+        """Return the ids of rounds whose reward may still come."""
+
+        def find(connection: Connection, again: bool) -> list[int]:
+            with connection.transaction():
+                connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                open_ones = connection.execute(
+                    b"SELECT episode FROM fliphat_episodes WHERE NOT claimed ORDER BY episode"
+                ).fetchall()
+                return [
+                    identity
+                    for (episode,) in open_ones
+                    for (identity,) in connection.execute(
+                        b"SELECT id FROM fliphat_rounds_%d AS rounds"
+                        b" LEFT JOIN fliphat_rewards_%d AS rewards USING (slot)"
+                        b" WHERE rewards.slot IS NULL ORDER BY slot" % (episode % 2, episode % 2)
+                    )
+                ]
+
+        return self._connections.run(find)
+
+    # Playing
+
+    def play(
+        self,
+        row: EpisodeRow,
+        valid: Sequence[bool],
+        rows: ChosenRows,
+        *,
+        limit: int,
+        owners: list[bytes] | None,
+        users: tuple[bool, str | None] | None,
+        key: tuple[bytes, int, float] | None,
+        first: int,
+        name: Any = None,
+    ) -> int | None:
+        """Play rounds, and return the first one's id; None if the episode has no room or a newer estimate.
+
+        Parameters
+        ----------
+        row : EpisodeRow
+            The episode, as it was when the arms were chosen.
+        valid : sequence of bool
+        rows : chosen rows
+        limit : int
+            Rounds of one user that are learned from.
+        owners : list of bytes, or None
+            Digests of user ids.
+        users : (bool, str or None), or None
+            Whether there are user ids, and their kind; None if the database is known to agree.
+        key : (digest, arm, probability), or None
+            Of a single round.
+        first : int
+            What is added to the number of a round to make its id.
+        name : str or int, optional
+            The id of the arm that was shown, for whoever asks with the key again.
+        """
+        attempt = secrets.randbits(62)
+        sparse, columns, numbers = self._packed(rows)
+        digest, arm, chance = (None, None, None) if key is None else key
+        with_users, kind = (None, None) if users is None else users
+        statement = (_PLAY % (row.episode % 2)).encode()
+
+        def send(connection: Connection, again: bool) -> int | None:
+            with connection.pipeline() as pipeline:
+                played = connection.execute(
+                    statement,
+                    (
+                        *(row.episode, row.releases, first, limit, attempt, again, with_users, kind),
+                        *(list(valid), owners, sparse, columns, numbers, digest, arm, chance),
+                        None if name is None else json.dumps(name),
+                    ),
+                )
+                if self._durable:
+                    pipeline.sync()  # another transaction
+                    connection.execute(_WAIT_FOR_DISK)
+            (first_id,) = _one(played)
+            faults.reached("played")
+            return None if first_id is None else int(first_id)
+
+        return self._connections.run(send)
+
+    def _packed(self, rows: ChosenRows) -> tuple[bool, list[bytes] | None, list[bytes]]:
+        if not isinstance(rows, SparseChosen):
+            return False, None, [row.tobytes() for row in rows.astype(self._number, copy=False)]
+        ends = np.cumsum(rows.lengths)
+        parts = [slice(int(end - size), int(end)) for end, size in zip(ends, rows.lengths, strict=True)]
+        columns, values = rows.columns.astype("<i4"), rows.values.astype(self._number, copy=False)
+        return True, [columns[part].tobytes() for part in parts], [values[part].tobytes() for part in parts]
+
+    def reward(self, ids: list[int], rewards: list[float | None]) -> list[int]:
+        """Keep rewards: 1 if it was taken, 0 if late, 2 if it is a second one or None; unknown ids raise."""
+        attempt = secrets.randbits(62)
+        order = sorted(range(len(ids)), key=ids.__getitem__)  # so that two batches can't wait for each other
+
+        def send(connection: Connection, again: bool) -> list[int]:
+            given = ([ids[i] for i in order], [rewards[i] for i in order], attempt, self._lock(_CLAIM_LOCK))
+            with contextlib.nullcontext() if self._durable else connection.pipeline():
+                if not self._durable:  # in a pipeline, both statements are one transaction
+                    connection.execute(b"SELECT set_config('synchronous_commit', 'off', true)")
+                answer = connection.execute(
+                    b"SELECT fliphat_reward(%s::bigint[], %s::float8[], %s, %s)", given
+                )
+            (told,) = _one(answer)
+            faults.reached("rewarded")
+            return list(told)
+
+        told = self._connections.run(send)
+        outcome = [0] * len(ids)
+        for i, one in zip(order, told, strict=True):
+            outcome[i] = one
+        return outcome
+
+    # Releasing
+
+    def claim(self, episode: int, next_room: int) -> None:
+        """Fix which rewards of a full episode count; as many rounds of the next may be played meanwhile."""
+        faults.reached("before claim")
+        self._connections.run(
+            lambda connection, again: connection.execute(
+                b"SELECT fliphat_claim(%s, %s, %s)", (episode, next_room, self._lock(_CLAIM_LOCK))
+            )
+        )
+        faults.reached("claimed")
+
+    def begin_fitting(self, episode: int) -> Fitting | None:
+        """Return the right to fit an episode, None if another worker has it."""
+        lock = self._lock(_FIT_LOCK)
+
+        def begin(connection: Connection, again: bool) -> Fitting | None:
+            # A look first: whoever waits for another's fit asks often, and a session of its own is dear.
+            (held, stale) = _one(
+                connection.execute(
+                    b"SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted"
+                    b" AND objsubid = 1 AND (classid::bigint << 32) + objid::bigint = %s"
+                    b" AND database = (SELECT oid FROM pg_database WHERE datname = current_database())),"
+                    b" (SELECT coalesce(fitting_since < now() - make_interval(secs => %s), false)"
+                    b" FROM fliphat_episodes WHERE episode = %s)",
+                    (lock, LEASE, episode),
+                )
+            )
+            if held and not stale:
+                return None
+            own = self._connections.keep()
+            try:
+                (got,) = _one(own.execute(b"SELECT pg_try_advisory_lock(%s)", (lock,)))
+                if got or stale:
+                    own.execute(
+                        b"UPDATE fliphat_episodes SET fitting_since = now() WHERE episode = %s", (episode,)
+                    )
+                    return Fitting(own)
+            except BaseException:
+                own.close()
+                raise
+            own.close()
+            return None
+
+        return self._connections.run(begin)
+
+    def codes(self, episode: EpisodeRow) -> tuple[str, npt.NDArray[np.float64]]:
+        """Return the layout of a claimed episode's rows, and the code of each round's reward."""
+
+        def read(connection: Connection, again: bool) -> Any:
+            return connection.execute(
+                b"SELECT sparse, coalesce(reward, CASE WHEN learned THEN 'NaN' ELSE '-Infinity' END::float8)"
+                b" FROM fliphat_rounds_%d LEFT JOIN fliphat_rewards_%d USING (slot) ORDER BY slot"
+                % (episode.episode % 2, episode.episode % 2),
+                binary=True,
+            ).fetchall()
+
+        rows = self._connections.run(read)
+        if len(rows) != episode.room:
+            raise StoreError(
+                f"episode {episode.episode} has {len(rows)} rounds in the database instead of the "
+                f"{episode.room} that were played: restore what was removed"
+            )
+        return ("csr" if rows[0][0] else "dense"), np.array([code for _, code in rows], np.float64)
+
+    def rows(self, episode: EpisodeRow, layout: str) -> Iterator[tuple[int, ChosenRows]]:
+        """Yield a claimed episode's rows in order, in parts, each with its first slot."""
+        dim, table = self._settings.dim, b"fliphat_rounds_%d" % (episode.episode % 2)
+        width = dim * self._number.itemsize
+        step = max(1, _CHUNK // width) if layout == "dense" else 4096
+        for at in range(0, episode.room, step):
+            given = (at, at + step)
+            if layout == "dense":
+                (whole,) = self._connections.run(
+                    lambda connection, again, given=given: _one(  # type: ignore[misc]
+                        connection.execute(
+                            b"SELECT string_agg(coalesce(numbers, %s), ''::bytea ORDER BY slot) FROM "
+                            + table
+                            + b" WHERE slot >= %s AND slot < %s AND NOT sparse",
+                            (bytes(width), *given),
+                            binary=True,
+                        )
+                    )
+                )
+                size = min(step, episode.room - at)
+                if whole is not None and len(whole) == size * width:
+                    yield at, np.frombuffer(whole, self._number).reshape(size, dim)
+                    continue
+            listed = self._connections.run(
+                lambda connection, again, given=given: connection.execute(  # type: ignore[misc]
+                    b"SELECT sparse, columns, numbers FROM " + table + b" WHERE slot >= %s AND slot < %s"
+                    b" ORDER BY slot",
+                    given,
+                    binary=True,
+                ).fetchall()
+            )
+            yield at, self._unpacked(listed, layout)
+
+    def _unpacked(self, listed: list[Any], layout: str) -> ChosenRows:
+        """Return rows of whatever layout each was played in, in one."""
+        dim, parts = self._settings.dim, []
+        for sparse, columns, numbers in listed:
+            values = np.frombuffer(numbers or b"", self._number)
+            if sparse:
+                parts.append((np.frombuffer(columns or b"", "<i4"), values))
+            else:
+                (kept,) = np.nonzero(values)
+                parts.append((kept.astype(np.int32), values[kept]))
+        if layout == "csr":
+            lengths = np.array([len(columns) for columns, _ in parts], np.uint32)
+            return SparseChosen(
+                lengths,
+                np.concatenate([columns for columns, _ in parts]).astype(np.int32),
+                np.concatenate([values for _, values in parts]),
+            )
+        dense = np.zeros((len(parts), dim), self._number)
+        for row, (columns, values) in zip(dense, parts, strict=True):
+            row[columns] = values
+        return dense
+
+    def commit(self, released: Released, fence: str) -> None:
+        """Make an estimate durable and public, unless another worker's was first; drop the rows."""
+        facts, estimate = released.facts, released.facts.estimate
+        given = (
+            facts.episode,
+            json.dumps(facts.to_dict()),
+            estimate.indices.astype("<i8").tobytes(),
+            estimate.values.astype("<f8").tobytes(),
+            json.dumps(released.known.to_record()),
+            released.following.length,
+            fence,
+            True,
+        )
+        faults.reached("before commit")
+        self._connections.run(
+            lambda connection, again: connection.execute(
+                b"SELECT fliphat_commit(%s, %s, %s, %s, %s, %s, %s, %s)", given
+            )
+        )
+        faults.reached("committed")
+
+    # Forgetting
+
+    def cancel(self, identity: int) -> bool:
+        """Empty one round, whose reward can't come any more; False if its episode is claimed."""
+        given = (identity, self._lock(_CLAIM_LOCK))
+        (done,) = self._connections.run(
+            lambda connection, again: _one(connection.execute(b"SELECT fliphat_cancel(%s, %s)", given))
+        )
+        return bool(done)
+
+    def forget(self, owner: bytes | None = None) -> int:
+        """Empty the rows that are not fitted yet, all of them or one user's, in the tables' files too."""
+        which = b"owner = %s" if owner is not None else b"true"
+        given = (owner,) if owner is not None else ()
+
+        def empty(connection: Connection, again: bool) -> int:
+            emptied = 0
+            with connection.transaction():
+                connection.execute(b"SELECT pg_advisory_xact_lock(%s)", (self._lock(_CLAIM_LOCK),))
+                for half in (0, 1):
+                    connection.execute(
+                        b"UPDATE fliphat_rewards_%d SET reward = 'Infinity' WHERE slot IN"
+                        b" (SELECT slot FROM fliphat_rounds_%d WHERE " % (half, half) + which + b")",
+                        given,
+                    )
+                    emptied += connection.execute(
+                        b"UPDATE fliphat_rounds_%d SET learned = false, columns = NULL, numbers = NULL WHERE "
+                        % half
+                        + which,
+                        given,
+                    ).rowcount
+            faults.reached("forgotten")
+            for half in (0, 1):
+                for table in (b"rounds", b"rewards"):
+                    connection.execute(b"VACUUM FULL fliphat_%s_%d" % (table, half), prepare=False)
+            return emptied
+
+        return self._connections.run(empty)
+
+    # Opening and closing
+
+    @property
+    def closed(self) -> bool:
+        """Whether this worker has let go."""
+        return self._connections.closed
+
+    def flush(self) -> None:
+        """Return when every call so far is durable."""
+        self._connections.run(lambda connection, again: connection.execute(_WAIT_FOR_DISK))
+
+    def close(self) -> None:
+        """Close this worker's connections; others play on."""
+        self._connections.close()
+
+    def _lock(self, which: int) -> int:
+        return int(self._locks + which)
+
+
+def recorded(url: str) -> dict[str, Any] | None:
+    """Return the record of the settings that a database's policy was made with; None if there is none yet."""
+    connections = Connections(url)
+    try:
+
+        def read(connection: Connection, again: bool) -> Any:
+            (found,) = _one(connection.execute(b"SELECT to_regclass('fliphat_policy') IS NOT NULL"))
+            return connection.execute(b"SELECT settings FROM fliphat_policy").fetchone() if found else None
+
+        row = connections.run(read)
+    finally:
+        connections.close()
+    return None if row is None else json.loads(row[0])
+
+
+def _one(cursor: Any) -> Any:
+    row = cursor.fetchone()
+    if row is None:
+        raise StoreError("the database has lost the policy's row: restore what was removed")
+    return row

@@ -1,0 +1,62 @@
+"""A small policy in a store, opened again and again, and cut off at its durable points."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fliphat import FLIPHAT
+from fliphat.policies.store import faults
+from policy_model import DIM, GROWTH
+
+FIRST = 3
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def open_store(store, **changes):
+    arguments = {
+        "dim": DIM,
+        "sparsity": 1,
+        "epsilon": 1.0,
+        "delta": 0.01,
+        "first_episode": FIRST,
+        "growth": GROWTH,
+    }
+    return FLIPHAT(**arguments | changes, store=store)
+
+
+def kill(policy):
+    """Let go of files and locks as the end of a process does: nothing is flushed, nothing is written."""
+    policy._engine.close()
+
+
+def twins(rng, sparse=False):
+    """Contexts whose arms are all the same, so that the row is known even if the decision was lost."""
+    row = rng.standard_normal(DIM).astype(np.float32)
+    X = np.stack([row, row])
+    return (sp.csr_array(X) if sparse else X), row
+
+
+def points_of(monkeypatch, action):
+    """The points an action passes, in order."""
+    passed = []
+    with monkeypatch.context() as patch:
+        patch.setattr(faults, "reached", passed.append)
+        action()
+    return passed
+
+
+def crash_at(monkeypatch, number, action):
+    """Run an action and stop it at its `number`-th point."""
+    count = iter(range(10**6))
+
+    def reached(point):
+        if next(count) == number:
+            raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(faults, "reached", reached)
+        with pytest.raises(Crash):
+            action()

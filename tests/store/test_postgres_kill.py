@@ -1,0 +1,168 @@
+"""Four workers on a real server: killed a hundred times, their server ten times, their connections at random.
+
+No acknowledged round or reward is lost, no episode is released twice or with two values, no round is in two
+episodes. A trigger of the test keeps what each release was fitted to, because a release drops it.
+"""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from postgres_child import make
+from postgres_server import Server
+
+CHILD = Path(__file__).parents[1] / "helpers" / "postgres_child.py"
+KILLS, RESTARTS, WORKERS = 100, 10, 4
+
+KEEP = """
+CREATE TABLE kept (episode integer, slot integer, id bigint, reward double precision);
+CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'fliphat_rounds_0' THEN
+        INSERT INTO kept SELECT (SELECT max(episode) FROM fliphat_episodes WHERE released), slot, id, reward
+            FROM fliphat_rounds_0 LEFT JOIN fliphat_rewards_0 USING (slot);
+    ELSE
+        INSERT INTO kept SELECT (SELECT max(episode) FROM fliphat_episodes WHERE released), slot, id, reward
+            FROM fliphat_rounds_1 LEFT JOIN fliphat_rewards_1 USING (slot);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER keep BEFORE TRUNCATE ON fliphat_rounds_0 EXECUTE FUNCTION keep();
+CREATE TRIGGER keep BEFORE TRUNCATE ON fliphat_rounds_1 EXECUTE FUNCTION keep();
+"""
+
+
+class Worker:
+    """A process that plays; what it said is in `lines`."""
+
+    def __init__(self, url, seed, lines):
+        self.process = subprocess.Popen(
+            [sys.executable, str(CHILD), url, str(seed)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.lines, self.said = lines, queue.Queue()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            if line.endswith(b"\n"):  # a line that was cut off was not heard
+                self.lines.append(line.decode().split())
+                self.said.put(1)
+
+    def kill(self):
+        assert self.process.poll() is None, self.process.stderr.read().decode()
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.reader.join()
+        self.process.stdout.close(), self.process.stderr.close()
+
+
+def check(said, kept, live, released):
+    """Compare what workers acknowledged with what the database has; returns counts."""
+    rows = kept + live
+    assert len({identity for _, _, identity, _ in rows}) == len(rows), "a round is in two episodes"
+    assert len({(episode, slot) for episode, slot, _, _ in rows}) == len(rows), "two rounds share a slot"
+    have = {identity: (episode, reward) for episode, _, identity, reward in rows}
+    shown, counts = dict(released), Counter()
+    for word, *rest in said:
+        counts[word] += 1
+        if word == "shown":
+            assert shown.get(int(rest[0])) == rest[1], "an episode was released with two values"
+        elif word == "played":
+            assert have.get(int(rest[0]), (None,))[0] == int(rest[1]), "an acknowledged round was lost"
+        elif word == "rewarded":
+            assert have[int(rest[0])][1] == float(rest[1]), "an acknowledged reward was lost"
+    assert all(count == 20 for count in Counter(episode for episode, *_ in kept).values())
+    assert sorted({episode for episode, *_ in kept}) == list(range(len(released)))
+    return counts
+
+
+def of_database(server, url):
+    with server.connect(url) as connection:
+        kept = connection.execute("SELECT * FROM kept").fetchall()
+        live = [
+            row
+            for (episode,) in connection.execute(
+                "SELECT episode FROM fliphat_episodes WHERE NOT released"
+            ).fetchall()
+            for row in connection.execute(
+                f"SELECT {episode}, slot, id, reward FROM fliphat_rounds_{episode % 2}"
+                f" LEFT JOIN fliphat_rewards_{episode % 2} USING (slot)"
+            ).fetchall()
+        ]
+        released = [
+            (episode, bytes(indices).hex() + bytes(numbers).hex())
+            for episode, indices, numbers in connection.execute(
+                "SELECT episode, indices, numbers FROM fliphat_episodes WHERE released"
+            ).fetchall()
+        ]
+    return kept, live, released
+
+
+@pytest.mark.slow
+def test_kills_restarts_and_cuts():
+    server, rng, said = Server(), np.random.default_rng(0), []
+    workers, cuts = [], 0
+    try:
+        url = server.new()
+        make(url).close()
+        with server.connect(url) as connection:
+            connection.execute(KEEP)
+        workers = [Worker(url, seed, said) for seed in range(WORKERS)]
+        for kill in range(KILLS):
+            which = int(rng.integers(WORKERS))
+            # After a number of lines, not a time: on a busy machine a time would meet a worker that starts.
+            for _ in range(int(rng.integers(1, 40))):
+                workers[which].said.get(timeout=120)
+            if kill % (KILLS // RESTARTS) == 5:
+                server.restart(signal.SIGINT if kill % 20 == 5 else signal.SIGQUIT)  # orderly, or a crash
+            if kill % 3 == 0:
+                with server.connect(url) as connection:
+                    cuts += connection.execute(
+                        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                    ).fetchone()[0]
+            workers[which].kill()
+            workers[which] = Worker(url, WORKERS + kill, said)
+        for worker in workers:
+            worker.said.get(timeout=120)
+        time.sleep(0.5)
+        for worker in workers:
+            worker.kill()
+        workers = []
+        time.sleep(0.5)  # sessions of killed workers end
+        counts = check(said, *of_database(server, url))
+        releases = len(of_database(server, url)[2])
+        print(f"{KILLS} kills, {RESTARTS} restarts, {cuts} sessions cut: {dict(counts)}, {releases} releases")
+        assert counts["played"] > 500 and releases > 20 and cuts > 20
+    finally:
+        for worker in workers:
+            worker.kill()
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "kept", "complaint"),
+    [
+        ([["played", "99", "0"]], [], "round was lost"),
+        ([["played", "1", "1"]], [], "round was lost"),
+        ([["rewarded", "1", "2.0"]], [], "reward was lost"),
+        ([["shown", "0", "bb"]], [], "two values"),
+        ([], [(0, 3, 1, None)], "in two episodes"),
+        ([], [(0, 0, 70, None)], "share a slot"),
+    ],
+)
+def test_the_check_catches(said, kept, complaint):
+    rounds = [(0, slot, slot + 1, 1.0) for slot in range(20)]
+    check([["played", "1", "0"], ["rewarded", "1", "1.0"], ["shown", "0", "aa"]], rounds, [], [(0, "aa")])
+    with pytest.raises(AssertionError, match=complaint):
+        check(said, rounds + kept, [], [(0, "aa")])
