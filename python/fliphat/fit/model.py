@@ -107,7 +107,7 @@ class KnownSparse:
     told_size, octaves, octaves_weight : float
         x as told; log2 of x over it as measured from whole rows, and the precision of that.
     doubted : bool
-        Whether whole rows have just said that x is far from what was told: the next episode asks them again.
+        Whether whole rows have just said that x may be far from what was told: the next episode asks again.
     quiet : int
         Episodes in a row whose picks did not stand out.
     found : tuple of int
@@ -402,7 +402,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         **context,
         **rows_known,
     )
-    if known.doubted and learned.context_size == known.told_size:
+    if known.doubted and known.start_size != known.told_size == learned.start_size:
         return _forgotten(learned, told)
     return learned
 
@@ -544,14 +544,16 @@ def _context_size(
     total, count = known.size_sum, known.size_weight
     doubt: dict[str, Any] = {"doubted": False}
     if released.rows is not None and released.rows_noise is not None:
-        # One measure in a hundred or two is noise that looks like another size: it is asked for twice.
-        told, weight_now = known.told_size or known.start_size, released.rows_noise[0] ** -2
+        # One measure in a hundred or two is noise that looks like another size, and some hide one: whenever
+        # it is not clear, it is asked for a second time.
+        told, weight_now = known.told_size or known.start_size, float(released.rows_noise[0]) ** -2
         sure = known.octaves_weight + weight_now
-        octaves = released.rows[0] + math.log2(x / told)
+        octaves = float(released.rows[0]) + math.log2(x / told)
         octaves = (known.octaves * known.octaves_weight + octaves * weight_now) / sure
         far = abs(octaves) > max(1.0, 2.7 / math.sqrt(sure))
-        doubt = {"octaves": octaves, "octaves_weight": sure, "doubted": bool(far and not known.doubted)}
-        if far or known.doubted:
+        unclear = abs(octaves) > max(1.0, 1.5 / math.sqrt(sure))
+        doubt = {"octaves": octaves, "octaves_weight": sure, "doubted": bool(unclear) and not known.doubted}
+        if far or start != told:
             # Columns measured in a ball of another size say nothing.
             size = told * 2.0**octaves if far else told
             again = {"context_size": size, "start_size": size, "size_sum": 0.0, "size_weight": 0.0}
