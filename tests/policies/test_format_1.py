@@ -1,23 +1,10 @@
 """Stores and a saved file of the first version: this version and every later one opens them and goes on."""
 
-import importlib.util
-import json
 import shutil
-from pathlib import Path
 
 import pytest
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "format-1"
-
-_spec = importlib.util.spec_from_file_location("make_format_1", FIXTURES / "make.py")
-make = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(make)
-
-EXPECTED = json.loads((FIXTURES / "expected.json").read_text())
-
-
-def plain(state):
-    return json.loads(json.dumps(state))
+from format_1 import EXPECTED, FIXTURES, make, plain
 
 
 @pytest.fixture

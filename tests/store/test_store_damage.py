@@ -7,10 +7,10 @@ import sqlite3
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_format_1 import EXPECTED, FIXTURES, make, plain
 
 from fliphat import FLIPHAT
 from fliphat.policies import StoreError
+from format_1 import EXPECTED, FIXTURES, make, plain
 from policy_model import DIM, Fits, without_syncs
 
 FIRST = 6
