@@ -28,18 +28,18 @@ fn dense_and_sparse_rows_have_the_same_sums_in_any_blocks() {
         }
         offsets.push(columns.len() as i32);
     }
-    let rows = Dense::new(&values, n, 5).unwrap();
-    let sparse = Csr::new(&offsets, &columns, &data, 5).unwrap();
+    let rows = Dense::new(&values, n, 5).expect("valid");
+    let sparse = Csr::new(&offsets, &columns, &data, 5).expect("valid");
     let residuals: Vec<f64> = (0..n).map(|i| (i as f64 * 0.7).sin()).collect();
     let shifts: Vec<f64> = (0..n).map(|i| (i as f64).cos()).collect();
     let units = [1.0, 2.0, 1e-3, 1e3, 1e-300];
     for units in [None, Some(&units[..])] {
         let moved =
             Moved { residuals: &residuals, shifts: Some(&shifts), units, clip: 0.8, present: None, first: 0 };
-        let sums = shifted_sums(&rows, moved, plan(1, 100)).unwrap();
+        let sums = shifted_sums(&rows, moved, plan(1, 100)).expect("valid");
         for (threads, block) in [(1, 1), (2, 7), (3, 10)] {
-            assert_eq!(shifted_sums(&rows, moved, plan(threads, block)).unwrap(), sums);
-            assert_eq!(shifted_sums(&sparse, moved, plan(threads, block)).unwrap(), sums);
+            assert_eq!(shifted_sums(&rows, moved, plan(threads, block)).expect("valid"), sums);
+            assert_eq!(shifted_sums(&sparse, moved, plan(threads, block)).expect("valid"), sums);
         }
     }
 }
@@ -61,12 +61,12 @@ fn no_row_moves_a_sum_by_more_than_the_limit_whatever_its_numbers_are() {
                         first: 0,
                     };
                     let values = [x, 0.0];
-                    let rows = Dense::new(&values, 1, 2).unwrap();
-                    let sums = shifted_sums(&rows, moved, Plan::default()).unwrap();
+                    let rows = Dense::new(&values, 1, 2).expect("valid");
+                    let sums = shifted_sums(&rows, moved, Plan::default()).expect("valid");
                     assert!(sums.iter().all(|sum| sum.abs() <= 1 << 15), "{residual} {shift} {x} {unit}");
                     let (offsets, columns) = ([0i32, 1], [0i32]);
-                    let sparse = Csr::new(&offsets, &columns, &values[..1], 2).unwrap();
-                    assert_eq!(shifted_sums(&sparse, moved, Plan::default()).unwrap(), sums);
+                    let sparse = Csr::new(&offsets, &columns, &values[..1], 2).expect("valid");
+                    assert_eq!(shifted_sums(&sparse, moved, Plan::default()).expect("valid"), sums);
                 }
             }
             let sums = whitened_sums(
@@ -77,7 +77,7 @@ fn no_row_moves_a_sum_by_more_than_the_limit_whatever_its_numbers_are() {
                 None,
                 Plan::default(),
             )
-            .unwrap();
+            .expect("valid");
             assert!(sums.iter().all(|sum| sum.abs() <= 1 << 15));
         }
     }
@@ -86,10 +86,13 @@ fn no_row_moves_a_sum_by_more_than_the_limit_whatever_its_numbers_are() {
 #[test]
 fn values_that_are_not_finite_and_lengths_that_do_not_fit_are_refused() {
     let values = [1.0f32, f32::NAN];
-    let rows = Dense::new(&values, 1, 2).unwrap();
+    let rows = Dense::new(&values, 1, 2).expect("valid");
     let moved = Moved { residuals: &[1.0], shifts: None, units: None, clip: 1.0, present: None, first: 0 };
     assert!(shifted_sums(&rows, moved, Plan::default()).is_err());
-    assert_eq!(shifted_sums(&rows, Moved { present: Some(&[0]), ..moved }, Plan::default()).unwrap(), [0, 0]);
+    assert_eq!(
+        shifted_sums(&rows, Moved { present: Some(&[0]), ..moved }, Plan::default()).expect("valid"),
+        [0, 0]
+    );
     for wrong in [
         Moved { residuals: &[], ..moved },
         Moved { shifts: Some(&[]), ..moved },

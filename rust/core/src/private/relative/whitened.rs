@@ -31,7 +31,7 @@ pub fn whitened_sums(
     plan: Plan,
 ) -> Result<Vec<i64>> {
     let n = residuals.len();
-    let m = if n == 0 { 0 } else { values.len() / n };
+    let m = values.len().checked_div(n).unwrap_or(0);
     if n == 0 || m == 0 || m * n != values.len() || m.checked_mul(m) != Some(whiten.len()) {
         return Err(Error::invalid("whiten must be square, with one row for each column of X"));
     }
@@ -93,9 +93,8 @@ impl Vectorised for AddBlock<'_, '_> {
                     }
                 }
                 let factor = rows.residuals[i] * LIMIT as f64 / clip;
-                let numbers = coordinates
-                    .map(|c| if c.is_nan() { 0.0 } else { c })
-                    .map(|c| c.min(LARGEST).max(-LARGEST));
+                let numbers =
+                    coordinates.map(|c| if c.is_nan() { 0.0 } else { c }).map(|c| c.clamp(-LARGEST, LARGEST));
                 if factor.is_finite() {
                     // Neither is NaN or infinite, so that their product is a number: what the fast rounding needs.
                     for (sum, number) in biased.iter_mut().zip(numbers) {
