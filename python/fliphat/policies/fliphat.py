@@ -106,6 +106,9 @@ class FLIPHAT(LivePolicy):
     store : path or URL, optional
         A directory that keeps the policy through crashes, or a database, ``"postgresql://..."``, that any
         number of workers play it in; see ``docs/durability.md``. It holds private rows.
+    witness : path or URL, optional
+        With a store: a file or a database outside it and its backups, which keeps a restored copy of the
+        store from releasing what was released already. Once given, it is needed at every opening.
     durability : {"full", "batch", "group"}
         With a store: "full" syncs every call to disk; "batch" groups syncs, and a failing machine (not a
         failing process) may lose the last tenth of a second. `flush` syncs at once. "group" is for servers
@@ -177,6 +180,7 @@ class FLIPHAT(LivePolicy):
         seed: int | None = None,
         start: npt.ArrayLike | SparseEstimate | None = None,
         store: str | os.PathLike[str] | None = None,
+        witness: str | os.PathLike[str] | None = None,
         durability: Literal["full", "batch", "group"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
         retention: AgeLimit | None = None,
@@ -220,7 +224,13 @@ class FLIPHAT(LivePolicy):
         if kept is not None:
             settings = dataclasses.replace(settings, accounting=kept[1])
         opened = opened_engine(
-            make_fit(settings), store, durability, policy="FLIPHAT", memory_limit=limit, ages=ages
+            make_fit(settings),
+            store,
+            durability,
+            policy="FLIPHAT",
+            memory_limit=limit,
+            ages=ages,
+            witness=witness,
         )
         self._begin(opened, stacklevel=4)
 
@@ -232,6 +242,7 @@ class FLIPHAT(LivePolicy):
         iterations: PerEpisode | None = None,
         step_size: PerEpisode | None = None,
         exploration: PerEpisode | None = None,
+        witness: str | os.PathLike[str] | None = None,
         durability: Literal["full", "batch", "group"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
         retention: AgeLimit | None = None,
@@ -244,7 +255,7 @@ class FLIPHAT(LivePolicy):
         store : path or URL
         iterations, step_size, exploration : function, optional
             Only if the policy was made with functions, which a store can't hold.
-        durability, memory_limit, retention, reward_timeout
+        witness, durability, memory_limit, retention, reward_timeout
             As in the constructor; the store does not remember them.
 
         Raises
@@ -267,7 +278,15 @@ class FLIPHAT(LivePolicy):
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
         engine = cls._engine_for(read_settings(recorded_settings(store), functions), limit, ages)
         policy = cls.__new__(cls)
-        opened = opened_engine(engine.fit, store, durability, policy="FLIPHAT", memory_limit=limit, ages=ages)
+        opened = opened_engine(
+            engine.fit,
+            store,
+            durability,
+            policy="FLIPHAT",
+            memory_limit=limit,
+            ages=ages,
+            witness=witness,
+        )
         policy._begin(opened, stacklevel=4)
         return policy
 

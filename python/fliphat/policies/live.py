@@ -352,6 +352,8 @@ class LivePolicy:
                 self._detach(_SAVED)
                 if engine.store is not None:
                     engine.store.hand_over(saving.path, saving.checksum)
+                if engine.witness is not None:
+                    engine.leave_witness()
                 saving.seal()
                 if engine.store is not None:
                     engine.store.discard_rows()

@@ -32,7 +32,8 @@ from fliphat.policies.engine.rows import Rounds, RowStore, make_rows
 from fliphat.policies.engine.rule import ArmRule, RowForEachArm
 from fliphat.policies.engine.state import scalars
 from fliphat.policies.store.base import PlayedRounds, Store
-from fliphat.policies.types import Decision, Decisions, EpisodeFacts
+from fliphat.policies.store.witness import Record, Witness, checked_at_opening, name_of, tell
+from fliphat.policies.types import Decision, Decisions, EpisodeFacts, StoreError
 
 __all__ = ["INCARNATION", "Engine", "Standing"]
 
@@ -80,6 +81,10 @@ class Engine:
         self.arm_ids = None
         self.column_names: list[str] | None = None
         self.incarnation = 0
+        # Random names of the last two releases, by which a witness outside tells this store from its copies.
+        self.fences = ["", ""]
+        self.witnessed = False
+        self.witness: Witness | None = None
         self._disk_is_ahead = False  # a step is on disk and not yet, or not wholly, in memory
         self.rng = np.random.default_rng(self.settings.seed)
         self.show(fit.begin())
@@ -107,6 +112,8 @@ class Engine:
 
     def close(self) -> None:
         """Let go of the store."""
+        if self.witness is not None:
+            self.witness.close()
         if self.store is not None:
             self.store.close()
 
@@ -550,7 +557,11 @@ class Engine:
         released = self._fitted(episode, rows, self.known)
         if self.store is not None:
             self._disk_is_ahead = True
+            self.fences = [self.fences[1], os.urandom(16).hex()]
             self.store.commit(released, scalars(self))
+            if self.witness is not None:
+                # Before anything of it can be seen: of several copies of a store, one gets past this line.
+                tell(self.witness, name_of(self.secret), *self._records(episode.index + 1))
         # One assignment, which an interrupt can't cut in two: from here on these rows are never fitted
         # again, and before it nothing of the estimate can be seen.
         episode.released = released
@@ -567,6 +578,28 @@ class Engine:
         plan = self.fit.plan(known.episodes, known)
         following = Episode(plan, episode.first_round + episode.length, self.settings.dtype, share)
         return Released(facts, known, following)
+
+    def _records(self, releases: int) -> tuple[Record, Record]:
+        """Return what a witness should know before and after the last of these releases."""
+        return Record(releases - 1, self.fences[0]), Record(releases, self.fences[1])
+
+    def set_witness(self, witness: Witness | None) -> None:
+        """Play with a witness from now on; raises if it knows of a newer copy, or if one is missing."""
+        if witness is None and self.witnessed:
+            raise StoreError("the store was played with a witness: give it as witness=")
+        if witness is None:
+            return
+        before, now = self._records(len(self.history))
+        checked_at_opening(witness, name_of(self.secret), now, before, self.witnessed)
+        if self.store is not None and not self.witnessed:
+            self.store.keep("witnessed", True)
+        self.witness, self.witnessed = witness, True
+
+    def leave_witness(self) -> None:
+        """Tell the witness that the policy goes on in a file: no copy of the store can go on then."""
+        assert self.witness is not None
+        _, now = self._records(len(self.history))
+        self.witness.move(name_of(self.secret), now, Record(now.releases, "handed over"))
 
     def _turn(self) -> None:
         """Show what the full episode released and open the next; cut off anywhere, it can be done again."""

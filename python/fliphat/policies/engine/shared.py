@@ -38,6 +38,7 @@ from fliphat.policies.engine.rows import ChosenRows, Rounds, make_rows
 from fliphat.policies.engine.state import set_releases
 from fliphat.policies.store.postgres import errors
 from fliphat.policies.store.postgres.store import EpisodeRow, PostgresStore
+from fliphat.policies.store.witness import Witness, checked_at_opening, name_of, tell
 from fliphat.policies.types import Decision, Decisions, StoreError
 
 __all__ = ["SharedEngine"]
@@ -316,6 +317,9 @@ class SharedEngine(Engine):
         due = view.due
         if due is None:
             return
+        if due.released:  # by a worker that ended before anyone could see it
+            self._show_witnessed(due.episode)
+            return
         plan = self.fit.plan(view.known.episodes, view.known)
         if (plan.episode, plan.rows) != (due.episode, due.room):
             raise StoreError(
@@ -335,9 +339,33 @@ class SharedEngine(Engine):
         episode.claimed = True
         try:
             released = self._fitted(episode, episode.rows.matrix(), view.known)
-            self.database.commit(released, secrets.token_hex(16))
+            self.database.commit(released, secrets.token_hex(16), show=self.witness is None)
         finally:
             episode.rows.wipe()
+        if self.witness is not None:
+            self._show_witnessed(due.episode)
+
+    def _show_witnessed(self, episode: int) -> None:
+        """Make a committed estimate public once the witness has moved to it."""
+        if self.witness is None:
+            raise StoreError("the policy is played with a witness: open it again, with witness=")
+        self._asked = (-1, 0.0)  # a copy that the witness refuses is refused in every call, not now and then
+        self.fences = self.database.fences(episode + 1)
+        tell(self.witness, name_of(self.secret), *self._records(episode + 1))
+        self.database.show(episode)
+
+    def set_witness(self, witness: Witness | None) -> None:
+        """See :class:`Engine`."""
+        due = self._view.due
+        committed = len(self.history) + (due is not None and due.released)
+        self.witnessed, self.fences = self.database.witnessed(), self.database.fences(committed)
+        if witness is None:
+            super().set_witness(None)
+            return
+        before, now = self._records(committed)
+        checked_at_opening(witness, name_of(self.secret), now, before, self.witnessed)
+        self.database.keep_witnessed()
+        self.witness, self.witnessed = witness, True
 
     # Rewards
 
@@ -397,6 +425,8 @@ class SharedEngine(Engine):
 
     def close(self) -> None:
         """Let go of the database; others play on."""
+        if self.witness is not None:
+            self.witness.close()
         self.database.close()
 
     def cancel(self, decision: Any) -> bool:

@@ -31,6 +31,8 @@ _SCALARS: Final = (
     "arm_ids",
     "column_names",
     "arms",
+    "fences",
+    "witnessed",
 )
 
 

@@ -12,6 +12,7 @@ from fliphat.policies.engine.engine import Engine
 from fliphat.policies.store import directory
 from fliphat.policies.store.directory import DURABILITIES
 from fliphat.policies.store.postgres import is_url
+from fliphat.policies.store.witness import make_witness
 from fliphat.policies.types import StoreError
 
 __all__ = ["DURABILITIES", "kept_choices", "opened_engine", "recorded_settings"]
@@ -47,6 +48,7 @@ def opened_engine(
     policy: str,
     memory_limit: int | None,
     ages: Ages,
+    witness: str | os.PathLike[str] | None = None,
 ) -> Engine:
     """Return an engine that knows everything its store holds.
 
@@ -60,7 +62,27 @@ def opened_engine(
         The class that plays, which a database remembers.
     memory_limit : int or None
     ages : Ages
+    witness : path, URL of a database, or None
     """
+    if witness is not None and store is None:
+        raise ValueError("witness is for a store: give store=, too")
+    engine = _opened(fit, store, durability, policy, memory_limit, ages)
+    try:
+        engine.set_witness(None if witness is None else make_witness(witness))
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _opened(
+    fit: Fit[Any, Any],
+    store: str | os.PathLike[str] | None,
+    durability: str,
+    policy: str,
+    memory_limit: int | None,
+    ages: Ages,
+) -> Engine:
     if is_url(store):
         from fliphat.policies.engine.shared import SharedEngine
 

@@ -253,7 +253,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    IF p_show THEN
+    IF p_show AND NOT (SELECT witnessed FROM fliphat_policy) THEN
         PERFORM fliphat_show(p_episode);
     END IF;
     -- Last: nobody who waits for a row above holds a lock on these tables.

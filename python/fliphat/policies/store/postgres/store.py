@@ -435,8 +435,8 @@ class PostgresStore:
             row[columns] = values
         return dense
 
-    def commit(self, released: Released, fence: str) -> None:
-        """Make an estimate durable and public, unless another worker's was first; drop the rows."""
+    def commit(self, released: Released, fence: str, show: bool) -> None:
+        """Make an estimate durable unless another worker's was first, public if `show`, and drop the rows."""
         facts, estimate = released.facts, released.facts.estimate
         given = (
             facts.episode,
@@ -446,7 +446,7 @@ class PostgresStore:
             json.dumps(released.known.to_record()),
             released.following.length,
             fence,
-            True,
+            show,
         )
         faults.reached("before commit")
         self._connections.run(
@@ -455,6 +455,39 @@ class PostgresStore:
             )
         )
         faults.reached("committed")
+
+    def fences(self, releases: int) -> list[str]:
+        """Return the fences of the last two of the first `releases` releases."""
+
+        def read(connection: Connection, again: bool) -> dict[int, str]:
+            return dict(
+                connection.execute(
+                    b"SELECT episode, fence FROM fliphat_episodes WHERE released AND episode >= %s",
+                    (releases - 2,),
+                ).fetchall()
+            )
+
+        found = self._connections.run(read)
+        return [found.get(releases - 2, ""), found.get(releases - 1, "")]
+
+    def show(self, episode: int) -> None:
+        """Make a committed estimate public."""
+        self._connections.run(
+            lambda connection, again: connection.execute(b"SELECT fliphat_show(%s)", (episode,))
+        )
+
+    def witnessed(self) -> bool:
+        """Whether the policy is played with a witness."""
+        (found,) = self._connections.run(
+            lambda connection, again: _one(connection.execute(b"SELECT witnessed FROM fliphat_policy"))
+        )
+        return bool(found)
+
+    def keep_witnessed(self) -> None:
+        """Record that the policy is played with a witness."""
+        self._connections.run(
+            lambda connection, again: connection.execute(b"UPDATE fliphat_policy SET witnessed = true")
+        )
 
     # Forgetting
 
