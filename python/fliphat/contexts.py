@@ -43,8 +43,8 @@ class Crossed:
     >>> decision = policy.select(Crossed([0.5, -1.0], np.eye(4)))
     >>> decision.arm in range(4)
     True
-    >>> Crossed([0.5, -1.0], np.eye(4)).to_dense()[0, 1].tolist()
-    [0.0, 0.0, 0.5, -1.0, 0.0, 0.0, 0.0, 0.0]
+    >>> Crossed([0.5, 1.0], np.eye(4)).to_dense()[0, 1].tolist()
+    [0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0, 0.0]
     """
 
     def __init__(self, shared: Any, actions: Any) -> None:

@@ -85,7 +85,10 @@ def test_every_experiment_is_described():
 def test_the_reference_has_every_public_name(module):
     page = (DOCS / "reference" / f"{module}.md").read_text()
     for name in importlib.import_module(f"fliphat.{module}").__all__:
-        if (module, name) != ("policies", "FLIPHAT"):  # listed where people import it from
+        if (module, name) not in {
+            ("policies", "FLIPHAT"),
+            ("policies", "PrivateLinear"),
+        }:  # listed where people import it from
             assert f"::: fliphat.{module}.{name}\n" in page, name
 
 

@@ -122,7 +122,7 @@ def relative_gradient(
     >>> X, out = np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2))
     >>> sums, residuals, step = kernels.relative_gradient(X, [2.0, 5.0], [0], [0.5, 1.0], 8.0, out)
     >>> sums * step, residuals
-    (array([5. , 7. ]), array([0.5, 1.5]))
+    (array([5., 7.]), array([0.5, 1.5]))
     >>> out
     array([[1., 1.],
            [1., 3.]])

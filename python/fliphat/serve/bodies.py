@@ -35,11 +35,9 @@ from fliphat.policies.engine import inputs
 from fliphat.policies.types import Decision, Decisions
 
 try:  # a server reads JSON all day; a client alone does without
-    from orjson import loads as _loads
+    import orjson
 except ImportError:
-
-    def _loads(text: bytes, /) -> Any:
-        return json.loads(text, parse_constant=_refuse_constant)
+    orjson = None  # type: ignore[assignment, unused-ignore]
 
 
 __all__ = [
@@ -194,6 +192,12 @@ def _record(body: bytes, names: frozenset[str]) -> dict[str, Any]:
 
 
 _MALFORMED: Final = object()
+
+
+def _loads(text: bytes) -> Any:
+    if orjson is not None:
+        return orjson.loads(text)
+    return json.loads(text, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fliphat.tables.read import Category, Dates, Numbers, Table
 
-__all__ = ["MISSING", "Features", "Missing", "Range", "encode"]
+__all__ = ["MISSING", "Features", "Range", "encode"]
 
 Range: TypeAlias = tuple[float, float]
 Missing: TypeAlias = Literal["refuse", "drop", "indicate"]

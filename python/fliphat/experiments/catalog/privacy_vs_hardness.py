@@ -44,7 +44,7 @@ def build(quick: bool) -> Experiment:
         world = Recipe.of(margin_family, alpha=alpha, dim=400, arms=2, sparsity=5, horizon=horizon)
         for epsilon in epsilons:
             named = labels("FLIPHAT", epsilon=epsilon, alpha=label)
-            cells.append(at_end(named, private(epsilon), world, _ROUNDS))
+            cells.append(at_end(named, private(epsilon, fit="iht"), world, _ROUNDS))
         cells.append(at_end(labels(NO_PRIVACY, alpha=label), no_privacy(), world, _ROUNDS))
         cells.append(at_end(labels("random", alpha=label), playing_at_random(), world, _ROUNDS))
     return Experiment(

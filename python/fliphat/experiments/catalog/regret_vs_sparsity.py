@@ -28,7 +28,7 @@ def build(quick: bool) -> Experiment:
         cells=tuple(
             at_end(
                 labels("FLIPHAT", epsilon=epsilon, sparsity=guess),
-                private(epsilon, sparsity=guess),
+                private(epsilon, sparsity=guess, fit="iht"),
                 linear(sparsity=_TRUE_SPARSITY),
                 10_000,
             )

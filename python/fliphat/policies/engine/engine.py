@@ -550,6 +550,7 @@ class Engine:
         episode = self.episode
         assert episode.rows is not None
         rows = episode.rows.matrix()  # before the claim: rows that can't be read leave the episode open
+        self.settings.exploration_in(episode.index + 1)  # nor does a schedule that can't be followed
         if self.store is not None:
             self.store.claim(episode)
         episode.claimed = True
