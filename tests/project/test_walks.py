@@ -1,6 +1,7 @@
 """The walks of one private row that CONTRIBUTING describes: the functions exist and are called in that order."""
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 import fliphat
 from code_names import ROOT, missing, tables
-from fliphat import PrivateSparseRegressor
+from fliphat import FLIPHAT, PrivateSparseRegressor
 from fliphat.environments import SparseLinear
 from fliphat.experiments import Recipe, grid, makers
 from fliphat.experiments.run.sweep import sweep
@@ -73,6 +74,25 @@ def distributed():
     return fit
 
 
+def stored(directory):
+    return FLIPHAT(10, 2, 5.0, 0.01, first_episode=20, store=directory)
+
+
+def releasing(directory):
+    policy = stored(directory)
+    for _ in range(20):
+        policy.update(policy.select(np.ones((3, 10), np.float32)), 0.1)
+    return lambda: policy.select(np.ones((3, 10), np.float32))
+
+
+def reopening(directory):
+    release = releasing(directory / "first")
+    release()
+    # A copy of the files is what a crash leaves: nobody closed them.
+    shutil.copytree(directory / "first", directory / "crashed")
+    return lambda: stored(directory / "crashed").close()
+
+
 def cell():
     policies = {"private": Recipe.of(makers.private, sparsity=2, epsilon=5.0, delta=0.01, first_episode=50)}
     cells = grid(policies, {"small": Recipe.of(SparseLinear, dim=10)}, rounds=200)
@@ -90,6 +110,21 @@ CALLS = {
 def test_the_functions_of_a_walk_exist(title):
     assert len(WALKS[title]) > 5
     assert missing("\n".join(row["function"] for row in WALKS[title])) == []
+
+
+STORED_CALLS = {
+    "`FLIPHAT.select` that releases, with a store": releasing,
+    "Opening a store after a crash": reopening,
+}
+
+
+def test_every_walk_is_walked():
+    assert set(WALKS) == {*CALLS, *STORED_CALLS}
+
+
+@pytest.mark.parametrize("title", list(STORED_CALLS))
+def test_a_walk_through_a_store_is_what_happens(title, tmp_path):
+    assert out_of_order(WALKS[title], called(STORED_CALLS[title](tmp_path))) is None
 
 
 @pytest.mark.parametrize("title", list(CALLS))
