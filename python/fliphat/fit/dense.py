@@ -2,8 +2,9 @@
 
 With rows of small l2 norm a Gaussian on all columns costs no more than picks, and nothing has to be sparse.
 An episode releases one vector: for each arm the sum of its rows times their rewards and how many they were,
-and the second moments of all rows together where they will be larger than their noise
-(:mod:`fliphat.fit.dense_sums`). Everything after it is public (:mod:`fliphat.fit.dense_model`).
+and the second moments of all rows together where they will be larger than their noise, or with rows enough
+those of each arm (:mod:`fliphat.fit.dense_sums`). Everything after it is public
+(:mod:`fliphat.fit.dense_model`).
 
 A claim is priced once, for one Gaussian vector of a size mu and `rounds_per_user` rows of one person; an
 episode's plan can't be made unless its vector is at most that large. A person's rows that are spread over

@@ -2,10 +2,10 @@
 
 The model: a reward, moved to -1/2..1/2, is ``theta_k' (x, 1)`` and noise for the arm k that was played. An
 episode releases sums b_k of ``u r`` over the arm's rows, so ``b_k = H_k theta_k`` and noise, where H_k sums
-``u u'`` over the same rows. H_k is not released for each arm: the policy's choices are a public function of
-contexts, so contexts drawn with the released means and second moments and played by that same public policy
-say what an arm's rows look like. A Gaussian posterior an arm then follows in closed form, and arms are
-chosen by draws from it.
+``u u'`` over the same rows. H_k is released for each arm where rows are enough. Before that it is foreseen:
+the policy's choices are a public function of contexts, so contexts drawn with the released means and second
+moments and played by that same public policy say what an arm's rows look like. A Gaussian posterior an arm
+then follows in closed form, and arms are chosen by draws from it.
 
 Statistics are kept in base units, ``w = (x * scale, 1)``; an episode's rows are moved and scaled by what is
 known, ``u = T w``, because a ball is used best by columns of one size.
@@ -38,16 +38,21 @@ _FIRST, _ROUNDS_AN_ARM = 30, 14.0
 #: less noise protects the others.
 _BALL: Final = 0.8
 #: Standard deviation of a reward that is foreseen before anything is known, from all columns together.
-_PRIOR: Final = 2.0
+_PRIOR: Final = 1.6
 #: The same, from the constant.
 _INTERCEPT_PRIOR: Final = 0.5
 #: Variance of a reward given its context, at most.
 _SPREAD: Final = 0.25
 #: How wrong an arm's second moments may be that are not released but played in public.
 _APART: Final = 0.05
+#: The same, beside second moments that are released: the error that is asked for there is of single entries.
+_FORESEEN_APART: Final = 0.2
 #: Share of the budget that second moments get where they can be seen: noise below that of columns of size 1.
 _MOMENT_SHARE: Final = 0.25
 _MOMENT_NOISE: Final = 0.5
+#: Share of second moments that are released for each arm, and the noise in them up to which they are.
+_EACH_SHARE: Final = 0.3
+_EACH_NOISE: Final = 0.1
 _SMALLEST_VARIANCE: Final = 0.05
 
 _Floats = npt.NDArray[np.float64]
@@ -153,7 +158,14 @@ def row_map(known: KnownLinear, scale: float) -> RowMap:
 
 
 def shares(known: KnownLinear, rows: int, mapped: RowMap, mu: float) -> dict[str, float]:
-    """Return the shares of the budget of an episode; second moments get one where they can be seen."""
+    """Return the shares of the budget of an episode; second moments get one where they can be seen.
+
+    With rows enough they are released for each arm, and what all rows have in common is their sum.
+    """
+    if known.groups > 1:
+        alone = mapped.ball**2 / (mu * math.sqrt(_EACH_SHARE) * rows / known.groups)
+        if alone <= _EACH_NOISE:
+            return {"gradient": 1 - _EACH_SHARE, "each": _EACH_SHARE}
     noise = mapped.ball**2 / (mu * math.sqrt(_MOMENT_SHARE) * (known.rows + rows))
     if noise > _MOMENT_NOISE:
         return {"gradient": 1.0}
@@ -187,10 +199,13 @@ def learn(
     to_units = _transform(mapped, scale)
     back = np.linalg.inv(to_units)
     moments, weight = known.moments, known.weight
-    if released.moments is not None:
-        share = max(released.moments[-1, -1], 0.3 * rows)
-        own = (share / released.moment_noise) ** 2 / float(np.mean(np.diag(back)[:-1] ** 4))
-        moments, weight = moments + own * (back @ (released.moments / share) @ back.T), weight + own
+    together, noise_together = released.moments, released.moment_noise
+    if released.each is not None:
+        together, noise_together = released.each.sum(axis=0), math.sqrt(groups) * released.each_noise
+    if together is not None:
+        share = max(together[-1, -1], 0.3 * rows)
+        own = (share / noise_together) ** 2 / float(np.mean(np.diag(back)[:-1] ** 4))
+        moments, weight = moments + own * (back @ (together / share) @ back.T), weight + own
     # Played by what was known when the episode opened, with the second moments that are known now.
     seen = KnownLinear(
         known.episodes + 1,
@@ -211,8 +226,10 @@ def learn(
             share * rows, 0.3 * share * rows + 1, released.counts[k], released.count_noise, rows
         )
         H = count * typical
-        size = float(np.sum(np.diag(typical) * (mean[k] ** 2 + np.diag(covariance[k]))))
         wrong = 0.0 if known.episodes == 0 else _APART
+        if released.each is not None:
+            H, wrong = _seen_moments(H, released.each[k], released.each_noise, count)
+        size = float(np.sum(np.diag(typical) * (mean[k] ** 2 + np.diag(covariance[k]))))
         noise = (
             released.gradient_noise**2 * np.eye(p)
             + _SPREAD * H
@@ -311,6 +328,15 @@ def _arms_moments(
         own = ((u * weights[:, None]).T @ u + few * everyone) / (total + few)
         found.append((total / _SIMULATED, own))
     return found
+
+
+def _seen_moments(foreseen: _Floats, found: _Floats, noise: float, count: float) -> tuple[_Floats, float]:
+    """Return an arm's second moments from those foreseen and those released, and how wrong they may be."""
+    doubt = _FORESEEN_APART * max(count, 1.0)
+    weight = doubt**2 / (doubt**2 + noise**2)
+    values, vectors = np.linalg.eigh(foreseen + weight * (found - foreseen))
+    positive = (vectors * np.maximum(values, 1e-3 * max(count, 1.0))) @ vectors.T
+    return positive, math.sqrt(1 - weight) * _FORESEEN_APART
 
 
 def _combined(foreseen: float, doubt: float, found: float, noise: float, most: float) -> float:

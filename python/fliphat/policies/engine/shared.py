@@ -208,7 +208,8 @@ class SharedEngine(Engine):
                     owners=digests,
                     users=users,
                     key=(key, int(position[0]), float(chances[0])) if key else None,
-                    name=None if offered is None or not key else shown[0],
+                    # The id itself: an array may have made a NumPy number of it, which JSON can't hold.
+                    name=None if offered is None or not key else offered[0][int(position[0])],
                     first=self.incarnation * INCARNATION,
                 )
             except errors.OtherUsers:
