@@ -216,20 +216,3 @@ def test_second_moments_of_each_arm_are_released_where_rows_are_enough():
     assert VectorNoise(*plan.parts.values()).mu_squared <= fit.mu**2
     few = PrivateLinear(["a", "b"], dim=5, epsilon=1.0, delta=1e-3, context_norm=1.0, first_episode=100)._fit
     assert "each" not in few.plan(0, few.begin()).parts
-
-
-def test_an_arm_s_rows_that_no_gaussian_looks_like_are_learned_with_its_own_moments():
-    # Two groups of rows far apart: contexts drawn with their means and second moments look like neither.
-    rng = np.random.default_rng(3)
-    n = 40_000
-    group = rng.random(n) < 0.1
-    X = np.where(group[:, None], [0.9, 0.1], [0.1, 0.0]) + 0.02 * rng.standard_normal((n, 2))
-    policy = PrivateLinear([0, 1], 2, 10.0, 1e-5, context_norm=1.0, seed=1)
-    won, at = np.zeros(n), 0
-    while at < n:
-        count = min(policy.remaining, n - at)
-        decisions = policy.select_batch(X[at : at + count])
-        won[at : at + count] = decisions.arms == group[at : at + count]
-        policy.update_batch(decisions, won[at : at + count])
-        at += count
-    assert won[-n // 4 :].mean() > 0.99
