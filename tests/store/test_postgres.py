@@ -203,6 +203,14 @@ def test_of_two_fits_of_one_episode_one_is_ever_seen(workers, monkeypatch, fits)
     assert len(workers[0].history) == 1
 
 
+def test_the_right_to_fit_is_free_once_it_was_given_back(workers):
+    for number in range(40):
+        fitting = workers[number % 2]._engine.database.begin_fitting(0)
+        assert fitting is not None
+        assert workers[1 - number % 2]._engine.database.begin_fitting(0) is None
+        fitting.close()
+
+
 def test_the_longest_wait_ends_with_a_word(workers, monkeypatch, fits):
     held = HeldFits(monkeypatch, fits)
     monkeypatch.setattr(shared, "LONGEST_WAIT", 0.05)

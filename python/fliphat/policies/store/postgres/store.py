@@ -76,7 +76,10 @@ class Fitting:
     connection: Connection
 
     def close(self) -> None:
-        """Give the right back."""
+        """Give the right back; whoever asks after this returns finds it free."""
+        # A session that was closed ends on the server a moment later, and its locks with it.
+        with contextlib.suppress(Exception):
+            self.connection.execute(b"SELECT pg_advisory_unlock_all()")
         self.connection.close()
 
 
