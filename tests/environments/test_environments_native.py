@@ -108,7 +108,7 @@ DESIGNS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     data=st.data(),
     contexts=DESIGNS,

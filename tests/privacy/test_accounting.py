@@ -292,7 +292,7 @@ deltas = st.floats(-300, -0.005).map(lambda x: 10.0**x)
 rhos = st.floats(-12, 4).map(lambda x: 10.0**x)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(epsilons, deltas, st.floats(1.000001, 100))
 def test_more_epsilon_or_delta_buys_more_rho(epsilon, delta, factor):
     rho = acc.rho_from_epsilon(epsilon, delta)
@@ -303,7 +303,7 @@ def test_more_epsilon_or_delta_buys_more_rho(epsilon, delta, factor):
     assert acc.delta_from_rho(rho * factor, epsilon) >= acc.delta_from_rho(rho, epsilon)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(rhos, deltas)
 def test_there_and_back_never_gains(rho, delta):
     epsilon = acc.epsilon_from_rho(rho, delta)

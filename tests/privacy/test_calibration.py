@@ -57,7 +57,7 @@ def spent_by_hand(found):
     return count * (pick_cost + value_cost)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     epsilon=st.floats(0.2, 200),
     delta=st.one_of(st.just(0.0), st.floats(1e-12, 0.5)),
@@ -137,7 +137,7 @@ def test_rounds_per_user_scale_the_noise():
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.floats(1e-9, 100), st.floats(1e-12, 0.5))
 def test_a_budget_in_rho_states_an_epsilon_that_covers_it(rho, delta):
     found = scales(epsilon=None, rho=rho, delta=delta, iterations=1, sparsity=1)

@@ -169,7 +169,7 @@ class TestShape:
         gaps = [bound - bounds[-1] for bound in bounds[1:5]]
         assert all(2.5 < coarse / fine < 6 for coarse, fine in itertools.pairwise(gaps))  # second order
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(
         st.lists(st.tuples(st.booleans(), st.floats(0.05, 0.8)), min_size=1, max_size=5),
         st.floats(0, 2),
@@ -188,7 +188,7 @@ class TestShape:
         assert delta(eps, [*events, Pick(0.2)]) * slack >= bound
         assert delta(eps, [Gaussian(0.1), *events]) * slack >= bound
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(
         st.lists(
             st.tuples(st.sampled_from(["pick", "gaussian"]), st.floats(0.02, 0.9)), min_size=1, max_size=4
