@@ -64,6 +64,8 @@ class Told:
         Length of the first fit's episode, instead of the rule's.
     pilot : bool
         Whether an episode before the first fit measures where rewards are.
+    constants : Tuning, optional
+        Instead of those that a bandit has at this budget.
     """
 
     dim: int
@@ -76,6 +78,12 @@ class Told:
     loss: str = "squared"
     first_rows: int | None = None
     pilot: bool = False
+    constants: Tuning | None = None
+
+    @property
+    def tuning(self) -> Tuning:
+        """The constants of the rule."""
+        return tuning(self.mu) if self.constants is None else self.constants
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -238,7 +246,7 @@ class Released:
 
 def begin(told: Told) -> KnownSparse:
     """Return what is known before anything is released."""
-    t = tuning(told.mu)
+    t = told.tuning
     wide = told.sparsity / 10
     picks = max(t.first_picks, t.picks_for_budget * told.mu**2) * math.sqrt(wide)
     picks = max(min(picks, told.sparsity / 2), 1.0)
@@ -273,13 +281,13 @@ def begin(told: Told) -> KnownSparse:
 
 def centred(known: KnownSparse, told: Told, centre: float, size: float) -> KnownSparse:
     """Return what is known when rewards are about `centre`, give or take `size`."""
-    deviation = tuning(told.mu).intercept_prior * size / _slope(known, told)
+    deviation = told.tuning.intercept_prior * size / _slope(known, told)
     return replace(known, theta=np.array([centre]), covariance=np.array([[deviation**2]]), residual_size=size)
 
 
 def open_episode(known: KnownSparse, told: Told) -> Episode:
     """Return the next episode, from what is known."""
-    t, x, r, k = tuning(told.mu), known.context_size, known.residual_size, len(known.columns)
+    t, x, r, k = told.tuning, known.context_size, known.residual_size, len(known.columns)
     picks = int(min(known.picks + 1e-9, max(1.0, t.most_picks * told.sparsity), told.dim - k))
     rare = _rare(known, told)
     mean, product = _typical(known, t)
@@ -320,7 +328,7 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
 
 def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) -> KnownSparse:
     """Return what is known after an episode: a Kalman step, pruning, and the scales of the next."""
-    t, x, r, k, n = tuning(told.mu), episode.one, known.residual_size, len(known.columns), episode.rows
+    t, x, r, k, n = told.tuning, episode.one, known.residual_size, len(known.columns), episode.rows
     new, slope = released.columns, _slope(known, told)
     columns = np.concatenate([known.columns, new])
     m, p = 1 + len(columns), len(new)

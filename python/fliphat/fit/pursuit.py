@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +29,14 @@ from fliphat.fit import draw, model, pilot, sums
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.settings import Settings
-from fliphat.fit.tuning import tuning
+from fliphat.fit.tuning import Tuning
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
 from fliphat.privacy.priced import Part, PickNoise, PricedRelease, VectorNoise
 from fliphat.privacy.scales import ROW_SENSITIVITY
 
-__all__ = ["Pursuit", "PursuitPlan"]
+__all__ = ["Pursuit", "PursuitPlan", "RowSums", "Sums"]
 
 #: Radius of the ball of the rows' integers whose second moments are added up. Rounding toward zero takes less
 #: than a thousandth off a coordinate, and products of a hundred rows still fit 32 bits, which is fast.
@@ -99,6 +99,14 @@ class PursuitPlan:
 class Pursuit:
     """Episodes whose length and picks follow what was found.
 
+    Parameters
+    ----------
+    settings : Settings
+    constants : Tuning, optional
+        Instead of those that a bandit has at its budget.
+    accounting : {"exact", "zcdp"}, optional
+        How an episode is priced; by default exactly where a person has one row.
+
     Examples
     --------
     >>> from fliphat import FLIPHAT
@@ -108,11 +116,13 @@ class Pursuit:
     (122, 1, True)
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, *, constants: Tuning | None = None, accounting: str | None = None
+    ) -> None:
         self.settings = settings
         self._users = settings.rounds_per_user
         # Fits of a person's rows differ from episode to episode, and only zCDP adds up whatever they are.
-        self._accounting = "exact" if self._users == 1 else "zcdp"
+        self._accounting = "zcdp" if self._users > 1 else accounting or "exact"
         if self._accounting == "exact":
             self._mu = composition.largest_factor(
                 settings.epsilon, settings.delta, [composition.Gaussian(1.0)]
@@ -137,6 +147,7 @@ class Pursuit:
             loss=settings.loss,
             first_rows=settings.first_episode,
             pilot=settings.pilot,
+            constants=constants,
         )
         if settings.first_episode is None:
             # Written down with the other settings: a later version's default must not move this policy's.
@@ -167,7 +178,7 @@ class Pursuit:
 
     def plan(self, episode: int, known: KnownSparse) -> PursuitPlan | pilot.PilotPlan:
         """Return the plan of the next episode."""
-        settings, constants = self.settings, tuning(self._mu)
+        settings, constants = self.settings, self.told.tuning
         if episode != known.episodes:
             raise ValueError(f"episode must be {known.episodes}, the next one, got {episode}")
         if episode == 0 and self.told.pilot:
@@ -201,8 +212,13 @@ class Pursuit:
             raise ValueError(f"rows must have the plan's shape {shape}, got {rows.shape}")
         if isinstance(plan, pilot.PilotPlan):
             return pilot.run(plan, rewards, present, known)
-        released = release(plan, rows, rewards, present, known)
-        return model.learn(known, self.told, plan.steps, released)
+        return self.run_sums(plan, RowSums(plan, rows, rewards, present, known), known)
+
+    def run_sums(self, plan: PursuitPlan, private: Sums, known: KnownSparse) -> KnownSparse:
+        """Do what :meth:`run` does, bit for bit, over rows that live elsewhere."""
+        if plan.episode != known.episodes:
+            raise ValueError(f"plan must be that of episode {known.episodes}, got episode {plan.episode}")
+        return model.learn(known, self.told, plan.steps, release(plan, private, known))
 
     def facts(self, plan: PursuitPlan | pilot.PilotPlan, known: KnownSparse) -> dict[str, Any]:
         """Return what may be told about a finished fit."""
@@ -263,41 +279,94 @@ class Pursuit:
         return draw.priced(noise, self.settings, self._accounting)
 
 
-def release(
-    plan: PursuitPlan,
-    rows: Any,
-    rewards: npt.NDArray[np.float64],
-    present: npt.NDArray[np.bool_],
-    known: KnownSparse,
-) -> model.Released:
-    """Release an episode's numbers: private rows go in, noisy means come out."""
-    steps, n = plan.steps, plan.rows
+class Sums(Protocol):
+    """An episode's private sums: all that the noise is added to. Each is asked for once."""
+
+    def candidates(self) -> npt.NDArray[np.int64]:
+        """Return the sums that columns are picked by, one a column."""
+
+    def vector(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return what is released of the public and the picked columns.
+
+        Gradients, second moments on and above the diagonal, the residuals' size and, where they are released,
+        three numbers of whole rows.
+        """
+
+
+class RowSums:
+    """The sums of rows in this process. Private.
+
+    Parameters
+    ----------
+    plan : PursuitPlan
+    rows : ndarray or CSR, shape (n, plan.dim)
+        The episode's rows, or some of them: the sums of several such parts are added.
+    rewards, present : ndarray, shape (n,)
+    known : KnownSparse
+        What the plan was made from.
+    """
+
+    def __init__(
+        self,
+        plan: PursuitPlan,
+        rows: Any,
+        rewards: npt.NDArray[np.float64],
+        present: npt.NDArray[np.bool_],
+        known: KnownSparse,
+    ) -> None:
+        self._plan, self._rows, self._present, self._known = plan, rows, present, known
+        self._rewards = rewards
+        self._support = np.zeros((rows.shape[0], 1 + len(known.columns) + plan.steps.picks))
+        self._left: npt.NDArray[np.float64] | None = None
+
+    def candidates(self) -> npt.NDArray[np.int64]:
+        """Return the sums of all columns; replacing one row moves each by at most ``2 * LIMIT``."""
+        steps, told = self._plan.steps, self._plan.told
+        public = sums.Public(
+            columns=self._known.columns,
+            theta=self._known.theta,
+            one=steps.one,
+            shift=steps.shift,
+            units=self._plan.units,
+            loss="logistic" if told.loss == "logistic" else "squared",
+            reward_range=told.reward_range,
+        )
+        scores, self._left = sums.candidate_sums(
+            self._rows, self._rewards, self._present, public, steps.pick_clip, self._support
+        )
+        return scores
+
+    def vector(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the vector's sums, each with the sensitivity that the plan's parts say."""
+        if self._left is None:
+            self.candidates()
+        assert self._left is not None
+        plan, support, left, present = self._plan, self._support, self._left, self._present
+        steps = plan.steps
+        if len(columns):
+            chosen = None if plan.units is None else plan.units[columns]
+            first = 1 + len(self._known.columns)
+            kernels.gather_columns(self._rows, columns, support, first=first, units=chosen)
+        gradient, _ = sums.whitened_sums(support, left, present, steps.value_clip, steps.whiten)
+        moments = kernels.second_moments(support, radius=RADIUS, scale=RADIUS / steps.ball, present=present)
+        size, _ = kernels.clipped_size(left, steps.size_cap, present=present)
+        whole: tuple[int, ...] = ()
+        if "rows" in steps.shares:
+            whole = sums.row_numbers(self._rows, present, steps.one, plan.octaves, plan.units)
+        upper = np.triu_indices(support.shape[1])
+        return np.concatenate([gradient, moments[upper], [size], whole]).astype(np.int64)
+
+
+def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Released:
+    """Release an episode's numbers: private sums go in, noisy means come out."""
+    steps, n, units = plan.steps, plan.rows, plan.units
     noise = draw.seeded(plan.seed, plan.episode)
-    told, units = plan.told, plan.units
-    public = sums.Public(
-        columns=known.columns,
-        theta=known.theta,
-        one=steps.one,
-        shift=steps.shift,
-        units=units,
-        loss="logistic" if told.loss == "logistic" else "squared",
-        reward_range=told.reward_range,
-    )
-    k = len(known.columns)
-    support = np.zeros((n, 1 + k + steps.picks))
-    scores, left = sums.candidate_sums(rows, rewards, present, public, steps.pick_clip, support)
     columns = signs = np.zeros(0, np.int64)
     if plan.picks is not None:
+        scores = private.candidates()
         columns, signs = noise.picks(scores, plan.picks, excluded=known.columns, signed=plan.signed)
-        chosen = None if units is None else units[columns]
-        kernels.gather_columns(rows, columns, support, first=1 + k, units=chosen)
-    gradient, gradient_step = sums.whitened_sums(support, left, present, steps.value_clip, steps.whiten)
-    scale = RADIUS / steps.ball
-    moments = kernels.second_moments(support, radius=RADIUS, scale=scale, present=present)
-    size, size_step = kernels.clipped_size(left, steps.size_cap, present=present)
-    m = support.shape[1]
+    m = len(steps.whiten)
     upper = np.triu_indices(m)
-    whole = sums.row_numbers(rows, present, steps.one, plan.octaves, units) if "rows" in steps.shares else ()
     sigma_gradient, sigma_moments, sigma_size, *sigma_rows = (part.sigma for part in plan.parts)
     on_diagonal = upper[0] == upper[1]
     # The diagonal's noise must be at least sqrt(2) times that above it: the sensitivity B^4 counts on it.
@@ -309,8 +378,10 @@ def release(
             sigma_rows,
         ]
     ).astype(np.int64)
-    values = np.concatenate([gradient, moments[upper], [size], whole]).astype(np.int64)
+    values = private.vector(columns)
     released = noise.vector(values, sigmas) / n
+    scale = RADIUS / steps.ball
+    gradient_step, size_step = steps.value_clip / sums.LIMIT, steps.size_cap / sums.LIMIT
     cut = m + len(upper[0])
     symmetric = np.zeros((m, m))
     symmetric[upper] = released[m:cut]
@@ -326,6 +397,6 @@ def release(
         moment_noise=sigma_moments / scale**2 / n,
         size=float(released[cut] * size_step),
         size_noise=sigma_size * size_step / n,
-        rows=tuple(released[cut + 1 :] * row_steps) if whole else None,
-        rows_noise=tuple(np.array(sigma_rows) * row_steps / n) if whole else None,
+        rows=tuple(released[cut + 1 :] * row_steps) if sigma_rows else None,
+        rows_noise=tuple(np.array(sigma_rows) * row_steps / n) if sigma_rows else None,
     )
