@@ -3,11 +3,13 @@
 python benches/postgres.py [--workers 4] [--callers 4] [--seconds 10] [--rows 100000 --dim 400]
 
 Everything runs on this machine, the server too, which is started for it and syncs every commit.
-A round is a `select` and an `update`; its time is that of both.
+A round is a `select` and an `update`; its time is that of both. Processor time a round, of the workers and of
+the server, is printed too: other work on the machine moves it less than rates.
 """
 
 import argparse
 import multiprocessing
+import os
 import sys
 import threading
 import time
@@ -32,7 +34,7 @@ def play(url, dim, first, callers, start, until, out, update=True, between=0.0):
     policy = make(url, dim, first)
     contexts = np.random.default_rng().standard_normal((5, dim)).astype(np.float32)
     policy.select(contexts)
-    rows = [[] for _ in range(callers)]
+    rows, spent = [[] for _ in range(callers)], time.process_time()
 
     def call(mine):
         start.wait()
@@ -53,7 +55,22 @@ def play(url, dim, first, callers, start, until, out, update=True, between=0.0):
         thread.start()
     for thread in threads:
         thread.join()
-    out.put([row for mine in rows for row in mine])
+    out.put(([row for mine in rows for row in mine], time.process_time() - spent))
+
+
+def server_cpu(server):
+    """Processor time of a server and of all its processes so far, those that ended included."""
+    total, ticks = 0, os.sysconf("SC_CLK_TCK")
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            continue
+        if int(process.name) == server.process.pid:
+            total += sum(map(int, fields[11:15]))
+        elif int(fields[1]) == server.process.pid:
+            total += sum(map(int, fields[11:13]))
+    return total / ticks
 
 
 def run(url, dim, first, workers, callers, seconds, **given):
@@ -70,10 +87,10 @@ def run(url, dim, first, workers, callers, seconds, **given):
     begun = time.monotonic()
     until.value = begun + seconds
     start.set()
-    rows = np.array([row for _ in processes for row in out.get()])
+    told = [out.get() for _ in processes]
     for process in processes:
         process.join()
-    return rows, begun
+    return np.array([row for rows, _ in told for row in rows]), sum(spent for _, spent in told)
 
 
 def told(milliseconds):
@@ -83,10 +100,14 @@ def told(milliseconds):
 
 def throughput(server, workers, callers, seconds, dim=100):
     # One episode holds all of it: what a release takes is measured below.
-    rows, _ = run(server.new(), dim, 1_000_000, workers, callers, seconds)
+    url, before = server.new(), server_cpu(server)
+    rows, spent = run(url, dim, 1_000_000, workers, callers, seconds)
+    served = server_cpu(server) - before
     print(
         f"{workers} workers of {callers} callers, d = {dim}: {len(rows) / seconds:.0f} rounds a second; "
-        f"a round {told(1000 * rows[:, 2])}; select {told(1000 * rows[:, 1])}"
+        f"a round {told(1000 * rows[:, 2])}; select {told(1000 * rows[:, 1])}; "
+        f"CPU a round {1e6 * spent / len(rows):.0f} us in workers, "
+        f"{1e6 * served / len(rows):.0f} us in the server"
     )
 
 

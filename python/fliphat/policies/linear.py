@@ -21,7 +21,7 @@ from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.linear_rule import LinearRule
 from fliphat.policies.live import LivePolicy
-from fliphat.policies.store.directory import DURABILITIES, open_store, recorded_settings
+from fliphat.policies.store.opening import DURABILITIES, opened_engine, recorded_settings
 from fliphat.policies.types import Decision, Decisions, SnapshotError, StoreError
 
 __all__ = ["PrivateLinear"]
@@ -68,9 +68,10 @@ class PrivateLinear(LivePolicy):
         What rows and rewards are kept in.
     seed : int, optional
         For simulation only: nothing is proven then.
-    store : path, optional
-        A directory that keeps the policy; see :class:`fliphat.FLIPHAT`.
-    durability : {"full", "batch"}
+    store, witness : path or URL, optional
+        A directory, or a database that many workers play in; what keeps its restored copies from releasing
+        twice. See :class:`fliphat.FLIPHAT`.
+    durability : {"full", "batch", "group"}
     memory_limit : int or str, optional
     retention, reward_timeout : number of seconds or timedelta, optional
         See :class:`fliphat.FLIPHAT`.
@@ -108,7 +109,8 @@ class PrivateLinear(LivePolicy):
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
         store: str | os.PathLike[str] | None = None,
-        durability: Literal["full", "batch"] = "full",
+        witness: str | os.PathLike[str] | None = None,
+        durability: Literal["full", "batch", "group"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
         retention: AgeLimit | None = None,
         reward_timeout: AgeLimit | None = None,
@@ -133,25 +135,41 @@ class PrivateLinear(LivePolicy):
         arguments.choice("durability", durability, DURABILITIES)
         if store is not None:
             table.to_record()  # refuses ids that a store can't hold, before there is one
-        ages = Ages(retention, reward_timeout)
-        engine = _engine(settings, table, checked_memory_limit(memory_limit), ages)
+        limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
+        engine = self._opened(settings, table, store, durability, limit, ages, witness)
         self._begin(engine, stacklevel=4)
-        if store is not None:
-            self._open(store, durability, engine, table)
-            engine.expire()
-
-    def _open(self, store: Any, durability: str, engine: Engine, given: ArmTable) -> None:
-        open_store(store, durability, engine)
-        kept, asked = self.arms, given.playable
-        assert engine.store is not None
+        kept, asked = self.arms, table.playable
         if set(kept) != set(asked):
-            engine.store.close()
+            self.close()
             raise StoreError(
                 f"the store's arms are {kept[:10]!r}, got {asked[:10]!r}: give those, then add_arm or "
                 f"remove_arm"
             )
-        # Before the first round: rows name arms by their place in this table.
-        engine.store.keep("arms", engine.arms)
+        if engine.store is not None:
+            # Before the first round: rows name arms by their place in this table.
+            engine.store.keep("arms", engine.arms)
+
+    @staticmethod
+    def _opened(
+        settings: DenseSettings,
+        table: ArmTable,
+        store: Any,
+        durability: str,
+        memory_limit: int | None,
+        ages: Ages,
+        witness: Any,
+    ) -> Engine:
+        fit = _fit(settings, table)
+        return opened_engine(
+            fit,
+            store,
+            durability,
+            policy="PrivateLinear",
+            memory_limit=memory_limit,
+            ages=ages,
+            witness=witness,
+            rule=LinearRule(fit),
+        )
 
     # Playing
 
@@ -206,6 +224,7 @@ class PrivateLinear(LivePolicy):
     @property
     def arms(self) -> tuple[Hashable, ...]:
         """Ids of the arms that rounds play now."""
+        self._look()  # other workers of a database may have changed them
         return self._fit.table.playable  # type: ignore[attr-defined, no-any-return]
 
     def add_arm(self, arm: Hashable) -> None:
@@ -234,12 +253,7 @@ class PrivateLinear(LivePolicy):
         with self._playing() as engine:
             rule = engine.rule
             assert isinstance(rule, LinearRule)
-            table = change(rule.table)
-            if engine.store is None:
-                rule.use(table)
-                engine.show(engine.known)
-            else:
-                engine.change_arms(table.to_record())
+            engine.change_arms(lambda: change(rule.table))
 
     # Looking
 
@@ -290,7 +304,8 @@ class PrivateLinear(LivePolicy):
         cls,
         store: str | os.PathLike[str],
         *,
-        durability: Literal["full", "batch"] = "full",
+        witness: str | os.PathLike[str] | None = None,
+        durability: Literal["full", "batch", "group"] = "full",
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
         retention: AgeLimit | None = None,
         reward_timeout: AgeLimit | None = None,
@@ -299,8 +314,8 @@ class PrivateLinear(LivePolicy):
 
         Parameters
         ----------
-        store : path
-        durability, memory_limit, retention, reward_timeout
+        store : path or URL
+        witness, durability, memory_limit, retention, reward_timeout
             As in the constructor; the store does not remember them.
 
         Raises
@@ -310,11 +325,10 @@ class PrivateLinear(LivePolicy):
         """
         arguments.choice("durability", durability, DURABILITIES)
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
-        engine = cls._engine_for(read_settings(recorded_settings(store), {}), limit, ages)
+        settings = _dense(read_settings(recorded_settings(store), {}))
         policy = cls.__new__(cls)
+        engine = cls._opened(settings, ArmTable(["an arm"]), store, durability, limit, ages, witness)
         policy._begin(engine, stacklevel=4)
-        open_store(store, durability, engine)
-        engine.expire()
         return policy
 
     @classmethod
@@ -341,11 +355,8 @@ class PrivateLinear(LivePolicy):
     def _engine_for(
         cls, settings: EngineSettings, memory_limit: int | None, ages: Ages | None = None
     ) -> Engine:
-        if not isinstance(settings, DenseSettings):
-            raise SnapshotError(
-                f"the file holds another policy, of fit {settings.fit!r}, not a PrivateLinear"
-            )
-        return _engine(settings, ArmTable(["an arm"]), memory_limit, ages)
+        fit = _fit(_dense(settings), ArmTable(["an arm"]))
+        return Engine(fit, rule=LinearRule(fit), memory_limit=memory_limit, ages=ages)
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"fit": self._fit}
@@ -372,7 +383,13 @@ def _table(arms: Any) -> ArmTable:
     return ArmTable(arms)
 
 
-def _engine(settings: DenseSettings, table: ArmTable, memory_limit: int | None, ages: Ages | None) -> Engine:
+def _dense(settings: EngineSettings) -> DenseSettings:
+    if not isinstance(settings, DenseSettings):
+        raise SnapshotError(f"the file holds another policy, of fit {settings.fit!r}, not a PrivateLinear")
+    return settings
+
+
+def _fit(settings: DenseSettings, table: ArmTable) -> Dense:
     fit = Dense(settings)
     fit.use_arms(table)
-    return Engine(fit, rule=LinearRule(fit), memory_limit=memory_limit, ages=ages)
+    return fit

@@ -42,6 +42,10 @@ class LinearRule:
         """Go on with another table."""
         self._fit.use_arms(table)
 
+    def of(self, fit: Dense) -> LinearRule:
+        """Return this rule for a copy of its fit."""
+        return LinearRule(fit)
+
     def one_round(self, contexts: Any) -> tuple[inputs.Contexts, int]:
         """Return the rows of one round, and how many arms it has."""
         settings, arms = self._fit.settings, len(self.table.active)

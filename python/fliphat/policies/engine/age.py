@@ -68,9 +68,13 @@ class Ages:
         """Return how many of the first rows may not be kept, and how many are to go if there is one."""
         if self.retention is None:
             return 0, 0
+        return self._older(self.retention, filled, notes), self._older(self.early(), filled, notes)
+
+    def early(self) -> AgeLimit:
+        """Return the age from which rows go once one is over its retention."""
         limit = self.retention
-        early = limit * _EARLY if isinstance(limit, timedelta) else max(1, int(limit * _EARLY))
-        return self._older(limit, filled, notes), self._older(early, filled, notes)
+        assert limit is not None
+        return limit * _EARLY if isinstance(limit, timedelta) else max(1, int(limit * _EARLY))
 
     def over_timeout(self, filled: int, notes: Sequence[tuple[int, float]]) -> int:
         """Return how many of the first rows can't get a reward any more."""

@@ -130,14 +130,20 @@ class Engine:
     @arms.setter
     def arms(self, record: Any) -> None:
         self.rule.recall(record)
+        self.show(self.known)  # with nothing released yet, too: an arm that was removed is not played
 
-    def change_arms(self, record: Any) -> None:
-        """Go on with another table of arms, from the next round on. Public, as is the moment it happens."""
+    def change_arms(self, change: Callable[[], Any]) -> None:
+        """Go on with another table of arms, from the next round on. Public, as is the moment it happens.
+
+        `change` returns the new table, made of the rule's own.
+        """
         self._require_memory_up_to_date()
+        table = change()
         if self.store is not None:
+            record = table.to_record()
             self._disk_is_ahead = True
             self.store.keep("arms", record)
-        self.arms = record
+        self.rule.use(table)
         self.show(self.known)
         self._disk_is_ahead = False
 
@@ -555,7 +561,7 @@ class Engine:
             self.store.claim(episode)
         episode.claimed = True
         # If anything fails from here on, nothing has been seen, and the next call fits again.
-        released = self._fitted(episode, rows, self.known)
+        released = self._fitted(self.fit, episode, rows, self.known)
         if self.store is not None:
             self._disk_is_ahead = True
             self.fences = [self.fences[1], os.urandom(16).hex()]
@@ -568,15 +574,15 @@ class Engine:
         episode.released = released
         self._disk_is_ahead = False
 
-    def _fitted(self, episode: Episode, rows: Any, before: Known) -> Released:
+    def _fitted(self, fit: Fit[Any, Any], episode: Episode, rows: Any, before: Known) -> Released:
         """Fit a claimed episode: what comes back is seen by nobody until it is committed."""
         share = self.settings.exploration_in(episode.index + 1)
         numbers, present = episode.rewards()
-        known = self.fit.run(episode.plan, rows, numbers, present, before)
+        known = fit.run(episode.plan, rows, numbers, present, before)
         facts = EpisodeFacts(
-            **self.fit.facts(episode.plan, known), first_round=episode.first_round, estimate=known.estimate
+            **fit.facts(episode.plan, known), first_round=episode.first_round, estimate=known.estimate
         )
-        plan = self.fit.plan(known.episodes, known)
+        plan = fit.plan(known.episodes, known)
         following = Episode(plan, episode.first_round + episode.length, self.settings.dtype, share)
         return Released(facts, known, following)
 

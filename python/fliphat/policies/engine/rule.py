@@ -112,6 +112,12 @@ class ArmRule(Protocol):
     def chooser(self, known: Any) -> Chooser:
         """Return what plays while nothing more is known."""
 
+    def of(self, fit: Any) -> ArmRule:
+        """Return this rule for a copy of its fit, whose table of arms changes on its own."""
+
+    def use(self, table: Any) -> None:
+        """Go on with another table of arms; asked of a rule that has one."""
+
     def record(self) -> Any:
         """Return the rule's own state for JSON; public."""
 
@@ -137,6 +143,13 @@ class RowForEachArm:
         """Return the estimate, in native code."""
         estimate = known.estimate
         return _native.Estimate(estimate.indices, estimate.values, estimate.dim)
+
+    def of(self, fit: Any) -> RowForEachArm:
+        """Return the rule itself: there is no state."""
+        return self
+
+    def use(self, table: Any) -> None:
+        """Do nothing: rounds bring their arms."""
 
     def record(self) -> None:
         """Return None: there is no state."""

@@ -1,9 +1,9 @@
 """The engine of a policy that many workers play, each with its own copy of what is public.
 
 The database orders everything: it gives a round its episode and slot, counts users, keeps keys, and takes a
-reward or finds it late. A worker holds released estimates alone. It chooses an arm by the newest one it
-knows and asks the database to count the round; if there is a newer estimate or no room, the arm was shown
-to nobody, and is chosen again.
+reward or finds it late. A worker holds released estimates alone, and the table of arms, if the policy has
+one. It chooses an arm by the newest ones it knows and asks the database to count the round; if there is a
+newer estimate, another table of arms or no room, the arm was shown to nobody, and is chosen again.
 
 An episode that is full is claimed, and fitted by the first worker that gets the right to it, inside a call
 to `select`. Until that is committed, the others play the first rounds of the next episode by the estimate
@@ -15,6 +15,7 @@ with its session, and nobody saw what it computed.
 
 from __future__ import annotations
 
+import copy
 import secrets
 import threading
 import time
@@ -32,12 +33,13 @@ from fliphat.policies.engine import inputs, process
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
 from fliphat.policies.engine.engine import INCARNATION, Engine, Standing
-from fliphat.policies.engine.episode import Episode
-from fliphat.policies.engine.exploring import explores, probabilities
+from fliphat.policies.engine.episode import AWAITED, Episode
+from fliphat.policies.engine.exploring import explores, probabilities, probability
 from fliphat.policies.engine.rows import ChosenRows, Rounds, make_rows
+from fliphat.policies.engine.rule import ArmRule, ArmsOfRounds
 from fliphat.policies.engine.state import set_releases
 from fliphat.policies.store.postgres import errors
-from fliphat.policies.store.postgres.store import EpisodeRow, PostgresStore
+from fliphat.policies.store.postgres.store import Age, EpisodeRow, PostgresStore
 from fliphat.policies.store.witness import Witness, checked_at_opening, name_of, tell
 from fliphat.policies.types import Decision, Decisions, StoreError
 
@@ -52,17 +54,22 @@ LONGEST_WAIT: Final = 600.0
 
 _Result = TypeVar("_Result")
 _Chosen = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]
+#: Contexts, rounds and arms, checked by a rule as it was at one moment.
+_Checked = tuple[Any, int, ArmsOfRounds]
 
 
 @dataclass(frozen=True)
 class _View:
     """What a worker plays by: what is public, and the episode that rounds are counted in.
 
-    `due` is the episode that is claimed and whose estimate is not public yet, if there is one.
+    `due` is the episode that is claimed and whose estimate is not public yet, if there is one. `fit` and
+    `rule` have the table of arms of this view, whatever other threads learn meanwhile.
     """
 
     known: Known
     chooser: Any
+    fit: Fit[Any, Any]
+    rule: ArmRule
     row: EpisodeRow
     share: float
     due: EpisodeRow | None
@@ -80,27 +87,30 @@ class SharedEngine(Engine):
         policy: str,
         durability: str,
         *,
+        rule: ArmRule | None = None,
         memory_limit: int | None = None,
         ages: Ages | None = None,
     ) -> None:
-        super().__init__(fit, memory_limit=memory_limit, ages=ages)
-        for name in ("retention", "reward_timeout"):
-            if getattr(self.ages, name) is not None:
-                raise ValueError(
-                    f"{name} is not for a policy in a database: its workers' clocks and rounds differ. Call "
-                    f"forget(user=...) or forget() instead"
-                )
+        super().__init__(fit, rule=rule, memory_limit=memory_limit, ages=ages)
+        self._timeout = Age.of(self.ages.reward_timeout)
         self._asked = (-1, 0.0)  # the episode that this worker last offered to fit, and when
         self._process = process.token
         self._drawing = threading.Lock()
         self._refreshing = threading.Lock()
-        self.database = PostgresStore(url, policy, self.settings, self.secret, self.episode.length)
+        self.database = PostgresStore(url, policy, self.settings, self.secret, self.episode.length, self.arms)
         self.database.set_durability(durability)
         self.secret = self.database.secret
         self.incarnation = self.database.opening
         if self.settings.seed is not None and self.incarnation:
             self.rng = np.random.default_rng([self.settings.seed, self.incarnation])
-        self._look()
+        self._arms_version = -1
+        self._playing_with = (self.fit, self.rule)
+        try:
+            self._look()
+            self.expire()
+        except BaseException:
+            self.database.close()
+            raise
 
     # Looking
 
@@ -112,14 +122,19 @@ class SharedEngine(Engine):
     def _look(self) -> _View:
         """Make what became public since the last look the worker's own, and return what it plays by."""
         with self._refreshing:
-            seen = self.database.look(len(self.history))
+            seen = self.database.look(len(self.history), self._arms_version)
+            if seen.arms is not None:
+                self.arms = seen.arms
+                fit = copy.copy(self.fit)
+                self._playing_with = (fit, self.rule.of(fit))
             if seen.releases:
                 set_releases(self, seen.releases, seen.known)
+            self._arms_version = seen.arms_version
             self.with_users, self.user_kind = seen.with_users, seen.user_kind
             self.late = seen.late
             row, due = seen.unseen[-1], seen.unseen[0] if len(seen.unseen) > 1 else None
             share = self.settings.exploration_in(row.episode)
-            self._view = _View(self.known, self.chooser, row, share, due)
+            self._view = _View(self.known, self.chooser, *self._playing_with, row, share, due)
             return self._view
 
     def standing(self) -> Standing:
@@ -144,22 +159,33 @@ class SharedEngine(Engine):
         digests = self._user_digests("user", users)
         name = self._key_name(key, digests)
         if name:
-            known = self.database.decision(name)
+            known = self._decision(name)
             if known is not None:
                 return known
         self._check_columns(contexts)
-        checked, arms = self.rule.one_round(contexts)
-        offered = self._offered(ids, arms)
+
+        def checked(rule: ArmRule) -> _Checked:
+            rows, arms = rule.one_round(contexts)
+            return rows, 1, arms
+
+        def offered(arms: Any) -> list[list[Any]] | None:
+            given = self._offered(ids, arms)
+            return None if given is None else [given]
+
         try:
-            played = self._play(
-                checked, 1, arms, digests, self._kind(users), None if offered is None else [offered], name
-            )
+            (decision,) = self._play(checked, offered, digests, self._kind(users), name)
         except errors.OtherKey:  # another worker was first with this key
-            decision = self.database.decision(name)
-            assert decision is not None
-            return decision
-        (decision,) = played
+            known = self._decision(name)
+            assert known is not None
+            return known
         return decision
+
+    def _decision(self, key: bytes) -> Decision | None:
+        """Return what was played for a key; its arm may be one that another worker has just added."""
+        found = self.database.decision(key)
+        if found is not None and self.arms is not None:
+            self._look()
+        return found
 
     def select_batch(
         self, contexts: Any, users: Sequence[Any] | None, given: int | Sequence[Any] | None
@@ -167,27 +193,41 @@ class SharedEngine(Engine):
         """Play several rounds of one episode; `given` are arms a round, or their ids."""
         self._check_columns(contexts)
         size, names = inputs.arms_of_batch(given, contexts)
-        checked, count, arms = self.rule.many_rounds(contexts, size)
-        offered = self._offered_in_batch(names, count, arms)
+        # Before anything that depends on other workers: what is wrong with the call is said first.
+        _, count, _ = self._view.rule.many_rounds(contexts, size)
         if users is not None and (isinstance(users, (str, bytes)) or len(users) != count):
             raise ValueError(f"users must have one id for each of the {count} rounds")
         digests = self._user_digests("users", users)
-        return self._play(checked, count, arms, digests, self._kind(users), offered)
+
+        def checked(rule: ArmRule) -> _Checked:
+            rows, rounds, arms = rule.many_rounds(contexts, size)
+            if rounds != count:
+                raise ValueError("contexts must have a row for each of the arms, which have changed")
+            return rows, count, arms
+
+        return self._play(
+            checked, lambda arms: self._offered_in_batch(names, count, arms), digests, self._kind(users)
+        )
 
     def _play(
         self,
-        contexts: Any,
-        count: int,
-        arms: Any,
+        checked: Callable[[ArmRule], _Checked],
+        offer: Callable[[Any], list[list[Any]] | None],
         digests: list[bytes] | None,
         kind: str | None,
-        offered: list[list[Any]] | None,
         key: bytes = b"",
     ) -> Decisions:
         words: npt.NDArray[np.uint64] | None = None
-        releases = len(self.history)
+        releases, rule = len(self.history), self._view.rule
+        contexts, count, arms = checked(rule)
+        offered = offer(arms)
+        if self.ages.retention is not None:
+            self.expire()
         view = self._with_room(self._view, count)
         while True:
+            if view.rule is not rule:
+                rule = view.rule
+                contexts, _, arms = checked(rule)
             each = 2 if view.share > 0 else 1
             if words is None or words.size != each * count:
                 with self._drawing:
@@ -197,7 +237,10 @@ class SharedEngine(Engine):
             valid = chosen >= 0
             position: npt.NDArray[Any] = np.where(valid, chosen, -1 - chosen)
             shown = position if offered is None else self._names_of(position, offered)
-            chances = probabilities(tied, arms, view.share)
+            if count == 1:
+                chances = np.array([probability(int(tied[0]), int(np.ravel(arms)[0]), view.share)])
+            else:
+                chances = probabilities(tied, arms, view.share)
             users = None if self.with_users is not None else (digests is not None, kind)
             try:
                 first = self.database.play(
@@ -238,7 +281,7 @@ class SharedEngine(Engine):
         first = contexts.rounds[0] if isinstance(contexts, Ragged) else contexts
         if isinstance(first, Sparse):
             return rounds.sparse(dtype == np.float64)
-        rows = np.empty((len(words), self.settings.dim), dtype)
+        rows = np.empty((len(words), self.settings.row_width), dtype)
         return rounds.into(rows), rows
 
     def _refuse_other_users(self, digests: list[bytes] | None, kind: str | None) -> None:
@@ -321,7 +364,9 @@ class SharedEngine(Engine):
         if due.released:  # by a worker that ended before anyone could see it
             self._show_witnessed(due.episode)
             return
-        plan = self.fit.plan(view.known.episodes, view.known)
+        if self.ages.retention is not None:
+            self.expire()  # rows that waited too long for somebody to fit them
+        plan = view.fit.plan(view.known.episodes, view.known)
         if (plan.episode, plan.rows) != (due.episode, due.room):
             raise StoreError(
                 f"episode {due.episode} has {due.room} rounds in the database, and {plan.rows} by this "
@@ -329,17 +374,18 @@ class SharedEngine(Engine):
             )
         share = self.settings.exploration_in(due.episode)
         episode = Episode(plan, due.first_round, self.settings.dtype, share)
-        layout, codes = self.database.codes(due)
+        layout = self.database.layout(due)
         episode.rows = make_rows(
-            layout, episode.length, self.settings.dim, self.settings.dtype, self.memory_limit
+            layout, episode.length, self.settings.row_width, self.settings.dtype, self.memory_limit
         )
         for at, rows in self.database.rows(due, layout):
             count = len(rows.lengths) if not isinstance(rows, np.ndarray) else len(rows)
             episode.rows.put(at, rows)
-            episode.append(count, due.first_round + at, codes[at : at + count])
+            episode.append(count, due.first_round + at, AWAITED)
+        episode.codes[:] = self.database.codes(due)
         episode.claimed = True
         try:
-            released = self._fitted(episode, episode.rows.matrix(), view.known)
+            released = self._fitted(view.fit, episode, episode.rows.matrix(), view.known)
             self.database.commit(released, secrets.token_hex(16), show=self.witness is None)
         finally:
             episode.rows.wipe()
@@ -405,7 +451,7 @@ class SharedEngine(Engine):
         return min(max(reward, -largest), largest)
 
     def _rewards(self, ids: list[int], rewards: list[float | None]) -> list[int]:
-        return self._known_only(ids, lambda: self.database.reward(ids, rewards))
+        return self._known_only(ids, lambda: self.database.reward(ids, rewards, self._timeout))
 
     def _known_only(self, ids: list[int], call: Callable[[], _Result]) -> _Result:
         unknown = "decision must be one that this policy made, or its id"
@@ -418,7 +464,7 @@ class SharedEngine(Engine):
 
     def pending(self) -> list[int]:
         """Return the ids of rounds whose reward may still come."""
-        return self.database.pending()
+        return self.database.pending(self._timeout)
 
     def flush(self) -> None:
         """Return when every call so far is durable."""
@@ -447,4 +493,18 @@ class SharedEngine(Engine):
         return self.database.forget(digests[0])
 
     def expire(self) -> None:
-        """Do nothing: a policy in a database has no limits of age."""
+        """Turn rows that were kept for as long as they may be, by the server's clock, into zeros."""
+        if self.ages.retention is not None:
+            self.database.expire(Age.of(self.ages.retention), Age.of(self.ages.early()))
+
+    # Arms
+
+    def change_arms(self, change: Callable[[], Any]) -> None:
+        """See :class:`Engine`; of two workers that do so at once, the second changes what the first left."""
+        while True:
+            self._look()
+            with self._refreshing:  # the table that `change` reads is of the version that is named
+                record, version = change().to_record(), self._arms_version
+            if self.database.change_arms(record, version):
+                break
+        self._look()

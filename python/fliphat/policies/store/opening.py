@@ -6,9 +6,10 @@ import os
 from typing import Any
 
 from fliphat.fit.base import Fit
-from fliphat.fit.settings import complete
+from fliphat.fit.settings import FITS, complete
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.engine import Engine
+from fliphat.policies.engine.rule import ArmRule
 from fliphat.policies.store import directory
 from fliphat.policies.store.directory import DURABILITIES
 from fliphat.policies.store.postgres import is_url
@@ -25,7 +26,9 @@ def kept_choices(store: str | os.PathLike[str]) -> tuple[str, str] | None:
     from fliphat.policies.store.postgres.store import recorded
 
     record = recorded(str(store))
-    return None if record is None else (complete(record)["fit"], complete(record)["accounting"])
+    settings = {} if record is None else complete(record)
+    # Those of another policy are refused by whoever opens it, and says what is wrong.
+    return (settings["fit"], settings["accounting"]) if settings.get("fit") in FITS else None
 
 
 def recorded_settings(store: str | os.PathLike[str]) -> dict[str, Any]:
@@ -49,6 +52,7 @@ def opened_engine(
     memory_limit: int | None,
     ages: Ages,
     witness: str | os.PathLike[str] | None = None,
+    rule: ArmRule | None = None,
 ) -> Engine:
     """Return an engine that knows everything its store holds.
 
@@ -63,10 +67,12 @@ def opened_engine(
     memory_limit : int or None
     ages : Ages
     witness : path, URL of a database, or None
+    rule : ArmRule, optional
+        How contexts become arms; by default each round brings a row for each arm.
     """
     if witness is not None and store is None:
         raise ValueError("witness is for a store: give store=, too")
-    engine = _opened(fit, store, durability, policy, memory_limit, ages)
+    engine = _opened(fit, store, durability, policy, memory_limit, ages, rule)
     try:
         engine.set_witness(None if witness is None else make_witness(witness))
     except BaseException:
@@ -82,12 +88,15 @@ def _opened(
     policy: str,
     memory_limit: int | None,
     ages: Ages,
+    rule: ArmRule | None,
 ) -> Engine:
     if is_url(store):
         from fliphat.policies.engine.shared import SharedEngine
 
-        return SharedEngine(fit, str(store), policy, durability, memory_limit=memory_limit, ages=ages)
-    engine = Engine(fit, memory_limit=memory_limit, ages=ages)
+        return SharedEngine(
+            fit, str(store), policy, durability, rule=rule, memory_limit=memory_limit, ages=ages
+        )
+    engine = Engine(fit, rule=rule, memory_limit=memory_limit, ages=ages)
     if store is not None:
         directory.open_store(store, durability, engine)
         engine.expire()

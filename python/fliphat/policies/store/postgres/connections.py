@@ -11,22 +11,20 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from fliphat.policies.engine import process
 from fliphat.policies.store.postgres.errors import OtherKey, OtherUsers, UnknownDecision
 from fliphat.policies.store.postgres.schema import OTHER_KEY, OTHER_USERS, UNKNOWN_DECISION
+from fliphat.policies.store.postgres.wire import Session
 from fliphat.policies.types import StoreError
 
-try:
-    import psycopg
-    from psycopg import errors
-except ImportError as missing:  # pragma: no cover - depends on what is installed
-    raise ImportError("store='postgresql://...' needs psycopg: pip install 'fliphat[postgres]'") from missing
+import psycopg  # isort: skip - `wire` says what to install if it is missing
+from psycopg import errors  # isort: skip
 
 __all__ = ["Connections"]
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+Connection = Session
 _Result = TypeVar("_Result")
 #: What is run: given a connection, and whether an earlier run of it may have come through.
 Work = Callable[[Connection, bool], _Result]
@@ -132,7 +130,7 @@ class Connections:
             self.close()
 
     def _connect(self) -> Connection:
-        connection = psycopg.connect(self._url, autocommit=True, **_ALIVE)  # type: ignore[arg-type]
+        connection = Session.connect(self._url, autocommit=True, **_ALIVE)  # type: ignore[arg-type]
         try:
             for statement in _SESSION:
                 connection.execute(statement)

@@ -2,7 +2,7 @@
 
 | table | what it holds | private |
 |---|---|---|
-| ``fliphat_policy`` | one row: format, arguments, the secret of digests, openings, late rewards | yes |
+| ``fliphat_policy`` | one row: format, arguments, arms, the secret of digests, openings, late rewards | yes |
 | ``fliphat_episodes`` | one row an episode: its rounds, whether it is claimed, what it released | no |
 | ``fliphat_users``, ``fliphat_keys`` | keyed digests: rounds of each user, the decision of each key | yes |
 | ``fliphat_rounds_0``, ``_1`` | rows of the open episode, in the table of its parity | yes |
@@ -13,8 +13,11 @@ once: the one that is being fitted, and the one after it, whose first rounds are
 is public already. So two tables are enough, and a release empties one of them without looking at each row.
 
 Every round is played under the lock of its episode's row: the same statement that counts it gives it its
-slot. Rewards only share an advisory lock, which a claim takes alone: a reward is either there before the
-claim, or late.
+slot, and finds out whether its arm was chosen by the newest estimate and among the arms that there are.
+Rewards only share an advisory lock, which a claim takes alone: a reward is either there before the claim, or
+late. Whoever empties rows, or changes the arms, takes it alone, too.
+
+Ages are measured by the server's clock, so that workers whose clocks differ agree.
 """
 
 from __future__ import annotations
@@ -39,7 +42,11 @@ CREATE TABLE fliphat_policy (
     with_users boolean,
     user_kind text,
     late bigint NOT NULL DEFAULT 0,
-    witnessed boolean NOT NULL DEFAULT false
+    witnessed boolean NOT NULL DEFAULT false,
+    arms text,
+    arms_version integer NOT NULL DEFAULT 0,
+    emptied bigint NOT NULL DEFAULT 0,
+    rewritten bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE fliphat_episodes (
     episode integer PRIMARY KEY,
@@ -47,6 +54,8 @@ CREATE TABLE fliphat_episodes (
     room integer NOT NULL,
     filled integer NOT NULL DEFAULT 0,
     releases integer NOT NULL,
+    arms integer NOT NULL DEFAULT 0,
+    expired integer NOT NULL DEFAULT 0,
     opened boolean NOT NULL,
     claimed boolean NOT NULL DEFAULT false,
     released boolean NOT NULL DEFAULT false,
@@ -79,6 +88,7 @@ CREATE TABLE fliphat_rounds_{half} (
     learned boolean NOT NULL,
     sparse boolean NOT NULL,
     attempt bigint NOT NULL,
+    played timestamptz NOT NULL,
     owner bytea,
     columns bytea,
     numbers bytea
@@ -93,7 +103,7 @@ CREATE FUNCTION fliphat_play_{half}(
     p_episode integer, p_releases integer, p_opening bigint, p_limit bigint, p_attempt bigint,
     p_again boolean, p_users boolean, p_kind text, p_valid boolean[], p_owners bytea[], p_sparse boolean,
     p_columns bytea[], p_numbers bytea[], p_key bytea, p_arm integer,
-    p_probability double precision, p_name text
+    p_probability double precision, p_name text, p_arms integer
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     played integer := cardinality(p_valid);
@@ -110,7 +120,8 @@ BEGIN
         END IF;
     END IF;
     UPDATE fliphat_episodes SET filled = filled + played
-        WHERE episode = p_episode AND releases = p_releases AND NOT claimed AND filled + played <= room
+        WHERE episode = p_episode AND releases = p_releases AND arms = p_arms AND NOT claimed
+            AND filled + played <= room
         RETURNING filled - played, p_opening + first_round + filled - played INTO at, first_id;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -131,7 +142,7 @@ BEGIN
                 RETURNING keep AND rounds <= p_limit INTO keep;
         END IF;
         INSERT INTO fliphat_rounds_{half} VALUES (
-            at + i - 1, first_id + i - 1, keep, p_sparse, p_attempt, p_owners[i],
+            at + i - 1, first_id + i - 1, keep, p_sparse, p_attempt, now(), p_owners[i],
             CASE WHEN keep THEN p_columns[i] END, CASE WHEN keep THEN p_numbers[i] END
         );
     END LOOP;
@@ -144,37 +155,49 @@ BEGIN
     END IF;
     RETURN first_id;
 END $$;
-CREATE FUNCTION fliphat_take_{half}(p_slot integer, p_id bigint, p_reward double precision, p_attempt bigint)
-RETURNS integer LANGUAGE plpgsql AS $$
+CREATE FUNCTION fliphat_take_{half}(
+    p_slot integer, p_id bigint, p_reward double precision, p_attempt bigint, p_first integer,
+    p_since timestamptz
+) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     before bigint;
+    in_time boolean;
 BEGIN
     INSERT INTO fliphat_rewards_{half}
         SELECT slot, CASE WHEN learned THEN p_reward ELSE 'Infinity' END, p_attempt
         FROM fliphat_rounds_{half} WHERE slot = p_slot AND id = p_id AND p_reward IS NOT NULL
+            AND slot >= p_first AND played > p_since
         ON CONFLICT DO NOTHING;
     IF FOUND THEN
         RETURN 1;
     END IF;
-    PERFORM 1 FROM fliphat_rounds_{half} WHERE slot = p_slot AND id = p_id;
+    SELECT slot >= p_first AND played > p_since INTO in_time
+        FROM fliphat_rounds_{half} WHERE slot = p_slot AND id = p_id;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'unknown decision' USING ERRCODE = 'FH003';
     END IF;
     SELECT attempt INTO before FROM fliphat_rewards_{half} WHERE slot = p_slot;
-    RETURN CASE WHEN before = p_attempt AND p_reward IS NOT NULL THEN 1 ELSE 2 END;
+    RETURN CASE WHEN before = p_attempt AND p_reward IS NOT NULL THEN 1 WHEN in_time THEN 2 ELSE 0 END;
 END $$;
 """
 
 _FUNCTIONS: Final = """
-CREATE FUNCTION fliphat_reward(p_ids bigint[], p_rewards double precision[], p_attempt bigint, p_lock bigint)
-RETURNS integer[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION fliphat_reward(
+    p_ids bigint[], p_rewards double precision[], p_attempt bigint, p_lock bigint, p_durable boolean,
+    p_most_rounds bigint, p_most_seconds double precision
+) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
     told integer[] := '{}';
     too_late integer := 0;
     round_number bigint;
     one record;
     outcome integer;
+    first_slot integer;
+    since timestamptz := coalesce(now() - make_interval(secs => p_most_seconds), '-infinity');
 BEGIN
+    IF NOT p_durable THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
     PERFORM pg_advisory_xact_lock_shared(p_lock);
     FOR i IN 1 .. cardinality(p_ids) LOOP
         round_number := p_ids[i] % 1099511627776;
@@ -187,16 +210,19 @@ BEGIN
                 RAISE EXCEPTION 'unknown decision' USING ERRCODE = 'FH003';
             END IF;
             outcome := 0;
-            too_late := too_late + 1;
         ELSIF round_number >= one.first_round + one.filled THEN
             RAISE EXCEPTION 'unknown decision' USING ERRCODE = 'FH003';
-        ELSIF one.episode % 2 = 0 THEN
-            outcome := fliphat_take_0(
-                (round_number - one.first_round)::integer, p_ids[i], p_rewards[i], p_attempt);
         ELSE
-            outcome := fliphat_take_1(
-                (round_number - one.first_round)::integer, p_ids[i], p_rewards[i], p_attempt);
+            first_slot := greatest(one.filled - p_most_rounds, 0);  -- 0 without a limit
+            IF one.episode % 2 = 0 THEN
+                outcome := fliphat_take_0((round_number - one.first_round)::integer, p_ids[i], p_rewards[i],
+                    p_attempt, first_slot, since);
+            ELSE
+                outcome := fliphat_take_1((round_number - one.first_round)::integer, p_ids[i], p_rewards[i],
+                    p_attempt, first_slot, since);
+            END IF;
         END IF;
+        too_late := too_late + (outcome = 0)::integer;
         told := told || outcome;
     END LOOP;
     IF too_late > 0 THEN
@@ -206,7 +232,8 @@ BEGIN
 END $$;
 CREATE FUNCTION fliphat_cancel(p_id bigint, p_lock bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    IF (fliphat_reward(ARRAY[p_id], ARRAY['Infinity'::double precision], 0, p_lock))[1] = 0 THEN
+    IF (fliphat_reward(
+            ARRAY[p_id], ARRAY['Infinity'::double precision], 0, p_lock, true, NULL, NULL))[1] = 0 THEN
         UPDATE fliphat_policy SET late = late - 1;
         RETURN false;
     END IF;
@@ -226,10 +253,63 @@ BEGIN
     UPDATE fliphat_episodes SET claimed = true
         WHERE episode = p_episode AND opened AND filled = room AND NOT claimed;
     IF FOUND THEN
-        INSERT INTO fliphat_episodes (episode, first_round, room, releases, opened)
-            SELECT episode + 1, first_round + filled, p_next_room, releases, false
+        INSERT INTO fliphat_episodes (episode, first_round, room, releases, arms, opened)
+            SELECT episode + 1, first_round + filled, p_next_room, releases, arms, false
             FROM fliphat_episodes WHERE episode = p_episode;
     END IF;
+END $$;
+CREATE FUNCTION fliphat_change_arms(p_before integer, p_arms text, p_again boolean, p_lock bigint)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    -- No episode is opened meanwhile, and no round counted: both read the version below.
+    PERFORM pg_advisory_xact_lock(p_lock);
+    IF p_again AND EXISTS (
+            SELECT FROM fliphat_policy WHERE arms_version = p_before + 1 AND arms = p_arms) THEN
+        RETURN true;
+    END IF;
+    UPDATE fliphat_episodes SET arms = p_before + 1 WHERE NOT seen AND arms = p_before;
+    UPDATE fliphat_policy SET arms_version = p_before + 1, arms = p_arms WHERE arms_version = p_before;
+    RETURN FOUND;
+END $$;
+CREATE FUNCTION fliphat_expire(
+    p_rounds bigint, p_early_rounds bigint, p_seconds double precision, p_early_seconds double precision,
+    p_lock bigint
+) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    played_rounds bigint;
+    one record;
+    oldest timestamptz;
+    going integer;
+    gone integer := 0;
+BEGIN
+    SELECT max(first_round + filled) INTO played_rounds FROM fliphat_episodes WHERE NOT released;
+    FOR one IN SELECT episode, episode % 2 AS half, first_round, filled, expired FROM fliphat_episodes
+            WHERE NOT released AND filled > expired ORDER BY episode LOOP
+        IF p_rounds IS NOT NULL THEN
+            CONTINUE WHEN played_rounds - p_rounds <= one.first_round + one.expired;
+            going := least(played_rounds - p_early_rounds - one.first_round, one.filled);
+        ELSE
+            -- Slots are given in the order of time: the first that is left is the oldest.
+            EXECUTE format('SELECT played FROM fliphat_rounds_%s WHERE slot >= $1 ORDER BY slot LIMIT 1',
+                one.half) INTO oldest USING one.expired;
+            CONTINUE WHEN oldest IS NULL OR oldest > now() - make_interval(secs => p_seconds);
+            EXECUTE format('SELECT max(slot) + 1 FROM fliphat_rounds_%s WHERE played <= $1', one.half)
+                INTO going USING now() - make_interval(secs => p_early_seconds);
+        END IF;
+        PERFORM pg_advisory_xact_lock(p_lock);  -- no reward is under way to a row that is emptied
+        UPDATE fliphat_episodes SET expired = going
+            WHERE episode = one.episode AND NOT released AND expired < going;
+        CONTINUE WHEN NOT FOUND;
+        EXECUTE format('UPDATE fliphat_rewards_%s SET reward = ''Infinity'' WHERE slot >= $1 AND slot < $2',
+            one.half) USING one.expired, going;
+        EXECUTE format('UPDATE fliphat_rounds_%s SET learned = false, columns = NULL, numbers = NULL'
+            ' WHERE slot >= $1 AND slot < $2', one.half) USING one.expired, going;
+        gone := gone + going - one.expired;
+    END LOOP;
+    IF gone > 0 THEN
+        UPDATE fliphat_policy SET emptied = emptied + 1;  -- and the tables' files are to be written again
+    END IF;
+    RETURN gone;
 END $$;
 CREATE FUNCTION fliphat_show(p_episode integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

@@ -14,21 +14,23 @@ import json
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.settings import EngineSettings
+from fliphat.policies.engine.age import AgeLimit
 from fliphat.policies.engine.episode import Released
 from fliphat.policies.engine.rows import ChosenRows, SparseChosen
 from fliphat.policies.store import faults
 from fliphat.policies.store.base import refuse_other_settings
-from fliphat.policies.store.postgres import schema
+from fliphat.policies.store.postgres import schema, wire
 from fliphat.policies.store.postgres.connections import Connection, Connections
 from fliphat.policies.types import Decision, StoreError
 
-__all__ = ["EpisodeRow", "Fitting", "PostgresStore", "Seen", "recorded"]
+__all__ = ["Age", "EpisodeRow", "Fitting", "PostgresStore", "Seen", "recorded"]
 
 #: Bytes of rows that are read at once for a fit.
 _CHUNK: Final = 1 << 22
@@ -38,9 +40,20 @@ LEASE: Final = 120.0
 #: The first half of the numbers of this policy's locks among the database's advisory locks.
 _FIT_LOCK, _CLAIM_LOCK = 1, 2
 
-_PLAY: Final = "SELECT fliphat_play_%d(" + ", ".join(["%%s"] * 17) + ")"
+_PLAY_ARGUMENTS: Final = (
+    *("integer", "integer", "bigint", "bigint", "bigint", "boolean", "boolean", "text", "boolean[]"),
+    *("bytea[]", "boolean", "bytea[]", "bytea[]", "bytea", "integer", "double precision", "text", "integer"),
+)
+_AGAIN: Final = 5  # the place among them of whether it may have been called before
+_PLAY: Final = [wire.function(f"fliphat_play_{half}", _PLAY_ARGUMENTS) for half in (0, 1)]
+_REWARD: Final = wire.function(
+    "fliphat_reward",
+    ("bigint[]", "double precision[]", "bigint", "bigint", "boolean", "bigint", "double precision"),
+)
 #: An empty transaction that returns when everything before it in the log is durable.
 _WAIT_FOR_DISK: Final = b"SELECT pg_logical_emit_message(true, 'fliphat', '')"
+#: Seconds that an age can have at most here: a longer one is none, in a server's calendar.
+_LONGEST_AGE: Final = 3e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +65,7 @@ class EpisodeRow:
     room: int
     filled: int
     releases: int
+    arms: int
     opened: bool
     claimed: bool
     released: bool
@@ -67,6 +81,23 @@ class Seen:
     with_users: bool | None
     user_kind: str | None
     late: int
+    arms_version: int
+    arms: Any  # the table of arms, None if it is not newer than what was known
+
+
+@dataclass(frozen=True)
+class Age:
+    """A limit of age: in rounds, or in seconds by the server's clock; neither is no limit."""
+
+    rounds: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def of(cls, limit: AgeLimit | None) -> Age:
+        """Return a limit as the database is told it."""
+        if isinstance(limit, timedelta):
+            return cls(seconds=min(limit.total_seconds(), _LONGEST_AGE))
+        return cls(rounds=limit)
 
 
 @dataclass
@@ -87,20 +118,26 @@ class PostgresStore:
     """One worker's door to the policy that a database holds."""
 
     def __init__(
-        self, url: str, policy: str, settings: EngineSettings, secret: bytes, first_room: int
+        self,
+        url: str,
+        policy: str,
+        settings: EngineSettings,
+        secret: bytes,
+        first_room: int,
+        arms: Any = None,
     ) -> None:
         self._connections = Connections(url)
         self._settings = settings
         self._number = np.dtype(settings.dtype).newbyteorder("<")
         self._durable = True
         try:
-            self._create(policy, secret, first_room)
+            self._create(policy, secret, first_room, arms)
             self._open(policy)
         except BaseException:
             self.close()
             raise
 
-    def _create(self, policy: str, secret: bytes, first_room: int) -> None:
+    def _create(self, policy: str, secret: bytes, first_room: int, arms: Any) -> None:
         """Create the tables unless they are there, which one of several workers does."""
 
         def create(connection: Connection, again: bool) -> None:
@@ -112,9 +149,9 @@ class PostgresStore:
                     return
                 connection.execute(schema.SCHEMA.encode(), prepare=False)
                 connection.execute(
-                    b"INSERT INTO fliphat_policy (format, policy, settings, secret, openings)"
-                    b" VALUES (%s, %s, %s, %s, -1)",
-                    (schema.FORMAT, policy, json.dumps(self._settings.to_dict()), secret),
+                    b"INSERT INTO fliphat_policy (format, policy, settings, secret, openings, arms)"
+                    b" VALUES (%s, %s, %s, %s, -1, %s)",
+                    (schema.FORMAT, policy, json.dumps(self._settings.to_dict()), secret, json.dumps(arms)),
                 )
                 connection.execute(
                     b"INSERT INTO fliphat_episodes (episode, first_round, room, releases, opened)"
@@ -151,38 +188,56 @@ class PostgresStore:
 
         (self.opening,) = self._connections.run(count)
 
+        def rewrite(connection: Connection, again: bool) -> None:
+            (due,) = _one(connection.execute(b"SELECT rewritten < emptied FROM fliphat_policy"))
+            if due:
+                _rewrite(connection)
+
+        self._connections.run(rewrite)
+
     def set_durability(self, durability: str) -> None:
         """Say whether a call waits for the disk ("full") or `flush` does ("batch")."""
         self._durable = durability == "full"
 
     # Looking
 
-    def look(self, known: int) -> Seen:
-        """Return what is not public yet, and what became public after the first `known` releases."""
+    def look(self, known: int, arms_version: int) -> Seen:
+        """Return what is not public yet, and what became public after the first `known` releases.
 
-        def read(connection: Connection, again: bool) -> tuple[list[Any], Any]:
-            with connection.pipeline():
-                episodes = connection.execute(
-                    b"SELECT episode, first_round, room, filled, releases, opened, claimed, released, seen,"
-                    b" CASE WHEN seen THEN facts END, CASE WHEN seen THEN indices END,"
-                    b" CASE WHEN seen THEN numbers END, CASE WHEN seen THEN known END"
-                    b" FROM fliphat_episodes WHERE NOT seen OR episode >= %s ORDER BY episode",
-                    (known,),
-                    binary=True,
-                )
-                policy = connection.execute(b"SELECT with_users, user_kind, late FROM fliphat_policy")
-            return episodes.fetchall(), _one(policy)
+        Also the table of arms, if it is newer than `arms_version`.
+        """
 
-        episodes, policy = self._connections.run(read)
-        shown = [row for row in episodes if row[8]]
+        def read(connection: Connection, again: bool) -> list[Any]:
+            # One statement, which sees one moment.
+            return connection.execute(
+                b"SELECT episode, first_round, room, filled, releases, e.arms, opened, claimed, released,"
+                b" seen, CASE WHEN seen THEN facts END, CASE WHEN seen THEN indices END,"
+                b" CASE WHEN seen THEN numbers END, CASE WHEN seen THEN known END,"
+                b" with_users, user_kind, late, arms_version, CASE WHEN arms_version > %s THEN p.arms END"
+                b" FROM fliphat_episodes AS e CROSS JOIN fliphat_policy AS p"
+                b" WHERE NOT seen OR episode >= %s ORDER BY episode",
+                (arms_version, known),
+                binary=True,
+            ).fetchall()
+
+        rows = self._connections.run(read)
+        unseen = tuple(EpisodeRow(*row[:9]) for row in rows if not row[9])
+        if not unseen:
+            raise _lost()
+        shown = [row for row in rows if row[9]]
+        with_users, user_kind, late, version, arms = rows[0][14:]
         return Seen(
-            tuple(EpisodeRow(*row[:8]) for row in episodes if not row[8]),
+            unseen,
             [
-                (json.loads(facts), np.frombuffer(indices, "<i8"), np.frombuffer(numbers, "<f8"))
-                for *_, facts, indices, numbers, _ in shown
+                (json.loads(row[10]), np.frombuffer(row[11], "<i8"), np.frombuffer(row[12], "<f8"))
+                for row in shown
             ],
-            json.loads(shown[-1][-1]) if shown else None,
-            *policy,
+            json.loads(shown[-1][13]) if shown else None,
+            with_users,
+            user_kind,
+            late,
+            version,
+            None if arms is None else json.loads(arms),
         )
 
     def decision(self, key: bytes) -> Decision | None:
@@ -205,22 +260,25 @@ class PostgresStore:
         found = Decision(*row[:5])
         return found if row[5] is None else found._replace(arm=json.loads(row[5]))
 
-    def pending(self) -> list[int]:
+    def pending(self, timeout: Age) -> list[int]:
         """Return the ids of rounds whose reward may still come."""
 
         def find(connection: Connection, again: bool) -> list[int]:
             with connection.transaction():
                 connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 open_ones = connection.execute(
-                    b"SELECT episode FROM fliphat_episodes WHERE NOT claimed ORDER BY episode"
+                    b"SELECT episode, filled FROM fliphat_episodes WHERE NOT claimed ORDER BY episode"
                 ).fetchall()
                 return [
                     identity
-                    for (episode,) in open_ones
+                    for episode, filled in open_ones
                     for (identity,) in connection.execute(
                         b"SELECT id FROM fliphat_rounds_%d AS rounds"
                         b" LEFT JOIN fliphat_rewards_%d AS rewards USING (slot)"
-                        b" WHERE rewards.slot IS NULL ORDER BY slot" % (episode % 2, episode % 2)
+                        b" WHERE rewards.slot IS NULL AND slot >= %%s"
+                        b" AND played > coalesce(now() - make_interval(secs => %%s), '-infinity')"
+                        b" ORDER BY slot" % (episode % 2, episode % 2),
+                        (0 if timeout.rounds is None else max(0, filled - timeout.rounds), timeout.seconds),
                     )
                 ]
 
@@ -266,24 +324,23 @@ class PostgresStore:
         sparse, columns, numbers = self._packed(rows)
         digest, arm, chance = (None, None, None) if key is None else key
         with_users, kind = (None, None) if users is None else users
-        statement = (_PLAY % (row.episode % 2)).encode()
+        given = [
+            *(wire.integer(row.episode), wire.integer(row.releases), wire.bigint(first), wire.bigint(limit)),
+            *(wire.bigint(attempt), wire.boolean(False), wire.boolean(with_users), wire.text(kind)),
+            *(wire.booleans(valid), wire.bytes_array(owners), wire.boolean(sparse)),
+            *(wire.bytes_array(columns), wire.bytes_array(numbers), digest, wire.integer(arm)),
+            *(wire.double(chance), None if name is None else wire.text(json.dumps(name))),
+            wire.integer(row.arms),
+        ]
 
         def send(connection: Connection, again: bool) -> int | None:
-            with connection.pipeline() as pipeline:
-                played = connection.execute(
-                    statement,
-                    (
-                        *(row.episode, row.releases, first, limit, attempt, again, with_users, kind),
-                        *(list(valid), owners, sparse, columns, numbers, digest, arm, chance),
-                        None if name is None else json.dumps(name),
-                    ),
-                )
-                if self._durable:
-                    pipeline.sync()  # another transaction
-                    connection.execute(_WAIT_FOR_DISK)
-            (first_id,) = _one(played)
+            given[_AGAIN] = wire.boolean(again)
+            calls: list[wire.Call] = [(_PLAY[row.episode % 2], given)]
+            if self._durable:
+                calls.append((_WAIT_FOR_DISK, []))
+            first_id = wire.send(connection, calls)[0]
             faults.reached("played")
-            return None if first_id is None else int(first_id)
+            return None if first_id is None else int.from_bytes(first_id, "big")
 
         return self._connections.run(send)
 
@@ -295,28 +352,45 @@ class PostgresStore:
         columns, values = rows.columns.astype("<i4"), rows.values.astype(self._number, copy=False)
         return True, [columns[part].tobytes() for part in parts], [values[part].tobytes() for part in parts]
 
-    def reward(self, ids: list[int], rewards: list[float | None]) -> list[int]:
+    def reward(self, ids: list[int], rewards: list[float | None], timeout: Age) -> list[int]:
         """Keep rewards: 1 if it was taken, 0 if late, 2 if it is a second one or None; unknown ids raise."""
-        attempt = secrets.randbits(62)
         order = sorted(range(len(ids)), key=ids.__getitem__)  # so that two batches can't wait for each other
+        given = [
+            wire.numbers([ids[i] for i in order], "bigint"),
+            wire.numbers([rewards[i] for i in order], "double"),
+            wire.bigint(secrets.randbits(62)),
+            wire.bigint(self._lock(_CLAIM_LOCK)),
+            wire.boolean(self._durable),
+            wire.bigint(timeout.rounds),
+            wire.double(timeout.seconds),
+        ]
 
-        def send(connection: Connection, again: bool) -> list[int]:
-            given = ([ids[i] for i in order], [rewards[i] for i in order], attempt, self._lock(_CLAIM_LOCK))
-            with contextlib.nullcontext() if self._durable else connection.pipeline():
-                if not self._durable:  # in a pipeline, both statements are one transaction
-                    connection.execute(b"SELECT set_config('synchronous_commit', 'off', true)")
-                answer = connection.execute(
-                    b"SELECT fliphat_reward(%s::bigint[], %s::float8[], %s, %s)", given
-                )
-            (told,) = _one(answer)
+        def send(connection: Connection, again: bool) -> bytes | None:
+            (answer,) = wire.send(connection, [(_REWARD, given)])
             faults.reached("rewarded")
-            return list(told)
+            return answer
 
-        told = self._connections.run(send)
+        told = wire.read_integers(self._connections.run(send) or b"")
         outcome = [0] * len(ids)
         for i, one in zip(order, told, strict=True):
             outcome[i] = one
         return outcome
+
+    # Arms
+
+    def change_arms(self, arms: Any, before: int) -> bool:
+        """Let rounds play by another table of arms; False if there is a newer one than version `before`."""
+
+        def change(connection: Connection, again: bool) -> Any:
+            return _one(
+                connection.execute(
+                    b"SELECT fliphat_change_arms(%s, %s, %s, %s)",
+                    (before, json.dumps(arms), again, self._lock(_CLAIM_LOCK)),
+                )
+            )
+
+        (done,) = self._connections.run(change)
+        return bool(done)
 
     # Releasing
 
@@ -364,12 +438,27 @@ class PostgresStore:
 
         return self._connections.run(begin)
 
-    def codes(self, episode: EpisodeRow) -> tuple[str, npt.NDArray[np.float64]]:
-        """Return the layout of a claimed episode's rows, and the code of each round's reward."""
+    def layout(self, episode: EpisodeRow) -> str:
+        """Return the layout of a claimed episode's first row, which all of them are given to the fit in."""
+        (sparse,) = self._connections.run(
+            lambda connection, again: _one(
+                connection.execute(
+                    b"SELECT bool_or(sparse) FROM fliphat_rounds_%d WHERE slot = 0" % (episode.episode % 2)
+                )
+            )
+        )
+        return "csr" if sparse else "dense"
+
+    def codes(self, episode: EpisodeRow) -> npt.NDArray[np.float64]:
+        """Return the code of each round's reward; to be read after the rows.
+
+        A row that is emptied meanwhile, by whoever forgets, then has none that counts.
+        """
 
         def read(connection: Connection, again: bool) -> Any:
             return connection.execute(
-                b"SELECT sparse, coalesce(reward, CASE WHEN learned THEN 'NaN' ELSE '-Infinity' END::float8)"
+                b"SELECT CASE WHEN learned THEN coalesce(reward, 'NaN')"
+                b" WHEN reward IS NULL THEN '-Infinity' ELSE 'Infinity' END"
                 b" FROM fliphat_rounds_%d LEFT JOIN fliphat_rewards_%d USING (slot) ORDER BY slot"
                 % (episode.episode % 2, episode.episode % 2),
                 binary=True,
@@ -381,11 +470,11 @@ class PostgresStore:
                 f"episode {episode.episode} has {len(rows)} rounds in the database instead of the "
                 f"{episode.room} that were played: restore what was removed"
             )
-        return ("csr" if rows[0][0] else "dense"), np.array([code for _, code in rows], np.float64)
+        return np.array([code for (code,) in rows], np.float64)
 
     def rows(self, episode: EpisodeRow, layout: str) -> Iterator[tuple[int, ChosenRows]]:
         """Yield a claimed episode's rows in order, in parts, each with its first slot."""
-        dim, table = self._settings.dim, b"fliphat_rounds_%d" % (episode.episode % 2)
+        dim, table = self._settings.row_width, b"fliphat_rounds_%d" % (episode.episode % 2)
         width = dim * self._number.itemsize
         step = max(1, _CHUNK // width) if layout == "dense" else 4096
         for at in range(0, episode.room, step):
@@ -418,7 +507,7 @@ class PostgresStore:
 
     def _unpacked(self, listed: list[Any], layout: str) -> ChosenRows:
         """Return rows of whatever layout each was played in, in one."""
-        dim, parts = self._settings.dim, []
+        dim, parts = self._settings.row_width, []
         for sparse, columns, numbers in listed:
             values = np.frombuffer(numbers or b"", self._number)
             if sparse:
@@ -523,11 +612,27 @@ class PostgresStore:
                         + which,
                         given,
                     ).rowcount
+                connection.execute(b"UPDATE fliphat_policy SET emptied = emptied + 1")
             faults.reached("forgotten")
-            for half in (0, 1):
-                for table in (b"rounds", b"rewards"):
-                    connection.execute(b"VACUUM FULL fliphat_%s_%d" % (table, half), prepare=False)
+            _rewrite(connection)
             return emptied
+
+        return self._connections.run(empty)
+
+    def expire(self, limit: Age, early: Age) -> int:
+        """Empty rows once one is older than `limit`: all that are older than `early`; how many."""
+        given = (limit.rounds, early.rounds, limit.seconds, early.seconds, self._lock(_CLAIM_LOCK))
+
+        def empty(connection: Connection, again: bool) -> int:
+            (emptied,) = _one(
+                connection.execute(
+                    b"SELECT fliphat_expire(%s::bigint, %s::bigint, %s::float8, %s::float8, %s)", given
+                )
+            )
+            faults.reached("expired")
+            if emptied:
+                _rewrite(connection)
+            return int(emptied)
 
         return self._connections.run(empty)
 
@@ -565,8 +670,24 @@ def recorded(url: str) -> dict[str, Any] | None:
     return None if row is None else json.loads(row[0])
 
 
+def _rewrite(connection: Connection) -> None:
+    """Write the tables of rows again, without what was emptied; whoever opens does what was cut off."""
+    (emptied,) = _one(connection.execute(b"SELECT emptied FROM fliphat_policy"))
+    for half in (0, 1):
+        for table in (b"rounds", b"rewards"):
+            connection.execute(b"VACUUM FULL fliphat_%s_%d" % (table, half), prepare=False)
+    connection.execute(
+        b"UPDATE fliphat_policy SET rewritten = greatest(rewritten, %s::bigint) WHERE rewritten < %s::bigint",
+        (emptied, emptied),
+    )
+
+
 def _one(cursor: Any) -> Any:
     row = cursor.fetchone()
     if row is None:
-        raise StoreError("the database has lost the policy's row: restore what was removed")
+        raise _lost()
     return row
+
+
+def _lost() -> StoreError:
+    return StoreError("the database has lost the policy's row: restore what was removed")

@@ -1,0 +1,11 @@
+"""A small PrivateLinear in a store."""
+
+from fliphat import PrivateLinear
+
+DIM, FIRST = 3, 6
+ARMS = ("red", 7, b"\x00blue")
+
+
+def open_linear(place, arms=ARMS, **changes):
+    given = {"epsilon": 5.0, "delta": 1e-3, "context_norm": 2.0, "first_episode": FIRST, "growth": 1.5}
+    return PrivateLinear(arms, DIM, **given | changes, store=place)
