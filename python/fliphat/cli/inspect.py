@@ -14,9 +14,15 @@ def add(commands: Any) -> None:
         "inspect",
         help="what a store or a saved file says about its policy",
         description="Public facts, episodes, health, guarantee, format; changes nothing, also while in use.",
-        examples=["fliphat inspect store", "fliphat inspect store --json", "fliphat inspect saved --private"],
+        examples=[
+            "fliphat inspect store",
+            "fliphat inspect postgresql://shop@db/policies --json",
+            "fliphat inspect saved --private",
+        ],
     )
-    inspect.add_argument("store", metavar="STORE", help="a store's directory, or a file that save wrote")
+    inspect.add_argument(
+        "store", metavar="STORE", help="a store's directory, postgresql://..., or a file that save wrote"
+    )
     inspect.add_argument(
         "--private", action="store_true", help="add an operator's numbers: rewards, late and invalid rounds"
     )

@@ -17,7 +17,9 @@ def add(commands: Any) -> None:
         "loaded as they are: they are checked and left alone.",
         examples=["fliphat migrate store", "fliphat migrate store --dry-run --json"],
     )
-    migrate.add_argument("store", metavar="STORE", help="a store's directory, or a file that save wrote")
+    migrate.add_argument(
+        "store", metavar="STORE", help="a store's directory, postgresql://..., or a file that save wrote"
+    )
     migrate.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     migrate.add_argument("--json", action="store_true", help="print what was done for a program to read")
     migrate.set_defaults(run=run)

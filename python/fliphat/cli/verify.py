@@ -14,9 +14,11 @@ def add(commands: Any) -> None:
         "verify",
         help="whether a store or a saved file is whole, and what damage would cost",
         description="Compares all sums, frames and counts; changes nothing. Exit code 1: damaged.",
-        examples=["fliphat verify store", "fliphat verify saved --json"],
+        examples=["fliphat verify store", "fliphat verify postgresql://shop@db/policies --json"],
     )
-    verify.add_argument("store", metavar="STORE", help="a store's directory, or a file that save wrote")
+    verify.add_argument(
+        "store", metavar="STORE", help="a store's directory, postgresql://..., or a file that save wrote"
+    )
     verify.add_argument("--json", action="store_true", help="print findings for a program to read")
     verify.set_defaults(run=run)
 

@@ -21,10 +21,15 @@ def store_lines(facts: dict[str, Any]) -> Iterator[str]:
     if "in_use" in facts:
         told = {True: "in use by a policy", False: "not in use", None: "whether it is in use is not known"}
         yield told[facts["in_use"]]
+    if "sessions" in facts:
+        yield f"{facts['policy']}, {facts['sessions']} sessions of workers" + (
+            "; played with a witness" if facts["witnessed"] else ""
+        )
     if facts.get("handed_over"):
         yield f"handed over to the file {facts['handed_over']!r}: the policy goes on there"
+    sparsity = f", sparsity {settings['sparsity']}" if "sparsity" in settings else ""
     yield (
-        f"dim {settings['dim']}, sparsity {settings['sparsity']}, epsilon {settings['epsilon']:g}, "
+        f"dim {settings['dim']}{sparsity}, epsilon {settings['epsilon']:g}, "
         f"delta {settings['delta']:g}, fit {settings['fit']}, loss {settings['loss']}, "
         f"rounds_per_user {settings['rounds_per_user']}"
     )

@@ -1,4 +1,4 @@
-"""Look at a store or a saved file without its arguments and without changing it, also while its policy plays.
+"""Look at a store, a database or a saved file without its arguments and without changing it, also in use.
 
 What :func:`inspect_path` returns is public unless it is asked for private numbers: arguments, episodes,
 released estimates, health and the guarantee. :func:`verify_path` reads every byte and says what damage would
@@ -32,6 +32,7 @@ from fliphat.policies.store.directory.journal import Frame, Journal
 from fliphat.policies.store.directory.ledger import CLAIMED
 from fliphat.policies.store.directory.records import HAS_USER, codes_of
 from fliphat.policies.store.directory.recover import fill_from
+from fliphat.policies.store.postgres import is_url
 from fliphat.policies.types import SnapshotError, SparseEstimate, StoreError
 
 __all__ = ["Verdict", "inspect_path", "verify_path"]
@@ -85,8 +86,8 @@ def inspect_path(path: str | os.PathLike[str], *, private: bool = False) -> dict
 
     Parameters
     ----------
-    path : path
-        The directory of a store, or a file that `save` wrote.
+    path : path or URL
+        The directory of a store, a database, or a file that `save` wrote.
     private : bool
         Whether to add an operator's numbers: rewards, late and invalid rounds, users, keys.
 
@@ -110,6 +111,8 @@ def inspect_path(path: str | os.PathLike[str], *, private: bool = False) -> dict
     >>> found["episode"], found["rounds"], found["settings"]["dim"]
     (0, 0, 20)
     """
+    if is_url(path):
+        return _inspect_database(str(path), private)
     place = Path(path)
     return _inspect_directory(place, private) if place.is_dir() else _inspect_file(place, private)
 
@@ -126,6 +129,8 @@ def verify_path(path: str | os.PathLike[str]) -> Verdict:
     ...     verify_path(directory).ok
     True
     """
+    if is_url(path):
+        return _verify_database(str(path))
     place = Path(path)
     return _verify_directory(place) if place.is_dir() else _verify_file(place)
 
@@ -351,7 +356,75 @@ def _saved(path: Path) -> tuple[int, dict[str, Any], dict[str, npt.NDArray[Any]]
         raise SnapshotError(f"{str(path)!r} does not exist") from None
 
 
-# Both
+# Databases
+
+
+def _inspect_database(url: str, private: bool) -> dict[str, Any]:
+    from fliphat.policies.store.postgres import looking, schema
+
+    found = looking.look(url)
+    policy, row = found.policy, found.open
+    settings, engine, reason = _engine(json.loads(policy["settings"]))
+    due = next((one for one in found.episodes if one["claimed"] and not one["seen"]), None)
+    facts: dict[str, Any] = {
+        "kind": "database",
+        "format": {"database": policy["format"], "current": policy["format"] == schema.FORMAT},
+        "in_use": found.counts["sessions"] > 0,
+        "sessions": found.counts["sessions"],
+        "policy": policy["policy"],
+        "witnessed": policy["witnessed"],
+        "settings": settings,
+        "episode": row["episode"],
+        "state": "open" if due is None else f"open, and episode {due['episode']} is being fitted",
+        "rounds": row["first_round"] - 1 + row["filled"],
+    }
+    if engine is not None:
+        engine.arms = json.loads(policy["arms"])
+        state.set_releases(engine, found.releases, found.known)
+        engine.with_users = policy["with_users"]
+        engine.episode = engine.new_episode(1)
+    facts |= _public(engine, reason, row["filled"])
+    if engine is not None:
+        left = row["room"] - row["filled"]
+        facts["remaining"] = left or (engine.fit.least_rows(row["episode"] + 1) if row["opened"] else 1)
+    if private:
+        counted = looking.look(url, row_bytes=_row_bytes(settings))
+        facts["private"] = {
+            "rewards": sum(half["rewards"]["rewards"] for half in counted.halves if half["episode"]),
+            "late": counted.policy["late"],
+            "rounds_not_learned_from": sum(half["rows"]["not_learned"] for half in counted.halves),
+            "users": counted.counts["users"],
+            "keys": counted.counts["keys"],
+        }
+    return facts
+
+
+def _verify_database(url: str) -> Verdict:
+    from fliphat.policies.store.postgres import looking
+
+    try:
+        settings = complete(json.loads(looking.look(url).policy["settings"]))
+        found = looking.look(url, row_bytes=_row_bytes(settings))
+    except StoreError as error:
+        return Verdict((), (str(error),))
+    checksums = "on" if found.checksums else "off: a changed bit in a row is not noticed"
+    rows = sum(half["rows"]["rounds"] for half in found.halves)
+    checked = (
+        f"database: format {found.policy['format']}, {len(found.episodes)} episodes and their fences, rounds "
+        f"of users, keys, functions",
+        f"open episodes: {rows} rows, each with its slot, its size and its reward",
+        f"the server's own checksums of pages are {checksums}",
+    )
+    damage = tuple(looking.wrong(found))
+    return Verdict(() if damage else checked, damage)
+
+
+def _row_bytes(settings: dict[str, Any]) -> tuple[int, int]:
+    number = np.dtype(settings["dtype"]).itemsize
+    return _row_width(settings) * number, number
+
+
+# All of them
 
 
 def _row_width(settings: dict[str, Any]) -> int:

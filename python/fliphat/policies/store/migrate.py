@@ -7,6 +7,7 @@ from typing import Any
 
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.store.inspect import inspect_path, verify_path
+from fliphat.policies.store.postgres import is_url
 from fliphat.policies.types import StoreError
 
 __all__ = ["migrate_path"]
@@ -20,9 +21,9 @@ def migrate_path(path: str | os.PathLike[str], *, dry_run: bool = False) -> dict
 
     Parameters
     ----------
-    path : path
-        The directory of a store, or a file that `save` wrote. Files are loaded as they are by every version,
-        and left alone.
+    path : path or URL
+        The directory of a store, a database, or a file that `save` wrote. Files are loaded as they are by
+        every version, and left alone. Databases have had one format so far.
     dry_run : bool
         Whether only to say what would be done.
 
@@ -46,6 +47,8 @@ def migrate_path(path: str | os.PathLike[str], *, dry_run: bool = False) -> dict
     before = facts["format"]
     if before["current"]:
         return {"before": before, "after": before, "told": "nothing to do: the format is today's"}
+    if is_url(path):
+        raise StoreError(f"there is no way from format {before['database']} of a database to today's")
     if dry_run:
         return {"before": before, "after": None, "told": "the store would be written in today's format"}
     FLIPHAT.open(path).close()

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from fliphat.policies.engine import process
 from fliphat.policies.store.postgres.errors import OtherKey, OtherUsers, UnknownDecision
-from fliphat.policies.store.postgres.schema import OTHER_KEY, OTHER_USERS, UNKNOWN_DECISION
+from fliphat.policies.store.postgres.schema import APPLICATION, OTHER_KEY, OTHER_USERS, UNKNOWN_DECISION
 from fliphat.policies.store.postgres.wire import Session
 from fliphat.policies.types import StoreError
 
@@ -41,6 +41,7 @@ _ALIVE: Final = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "connect_timeout": 10,
+    "fallback_application_name": APPLICATION,
 }
 _REFUSALS: Final[dict[str, type[Exception]]] = {
     OTHER_KEY: OtherKey,

@@ -24,9 +24,11 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["FORMAT", "OTHER_KEY", "OTHER_USERS", "SCHEMA", "UNKNOWN_DECISION"]
+__all__ = ["APPLICATION", "FORMAT", "FUNCTIONS", "OTHER_KEY", "OTHER_USERS", "SCHEMA", "UNKNOWN_DECISION"]
 
 FORMAT: Final = 1
+#: What a worker's sessions call themselves, unless the address says otherwise.
+APPLICATION: Final = "fliphat"
 
 #: What the functions below raise, besides the database's own errors.
 OTHER_KEY, OTHER_USERS, UNKNOWN_DECISION = "FH001", "FH002", "FH003"
@@ -345,6 +347,13 @@ BEGIN
     RETURN true;
 END $$;
 """
+
+#: The names of all functions.
+FUNCTIONS: Final = (
+    *(f"fliphat_{name}_{half}" for name in ("play", "take") for half in (0, 1)),
+    *("fliphat_reward", "fliphat_cancel", "fliphat_claim", "fliphat_change_arms", "fliphat_expire"),
+    *("fliphat_show", "fliphat_commit"),
+)
 
 #: All of it, in the order in which it can be created.
 SCHEMA: Final = _TABLES + "".join(_HALF.replace("{half}", half) for half in "01") + _FUNCTIONS
