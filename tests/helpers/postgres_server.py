@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import importlib.util
 import os
 import pwd
 import shutil
@@ -26,6 +27,16 @@ def skip(reason):
     if os.environ.get(REQUIRED) and binaries() is not None:
         pytest.fail(f"{REQUIRED} is set, and there are PostgreSQL binaries: {reason}")
     pytest.skip(reason)
+
+
+@contextlib.contextmanager
+def running_server():
+    """A server of this run's own. It keeps nothing that a test does not kill it for."""
+    if importlib.util.find_spec("psycopg") is None:
+        skip("needs psycopg: pip install 'fliphat[postgres]'")
+    server = Server(fsync="off")
+    yield server
+    server.close()
 
 
 def binaries():

@@ -4,13 +4,17 @@ import contextlib
 import http.client
 import json
 import logging
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 
 import uvicorn
 
-from fliphat.serve import Client, Limits, Tokens, make_app
+from fliphat.serve import Client, Limits, ServerError, Tokens, make_app
 from fliphat.serve.logs import LOGGER
 from fliphat.serve.run import impatient_protocol
 
@@ -93,3 +97,46 @@ def lines_of_the_log():
     finally:
         LOGGER.removeHandler(handler)
         LOGGER.setLevel(before)
+
+
+SERVE = "import sys; from fliphat.cli import main; sys.exit(main())"
+
+
+class Process:
+    """A server that `fliphat serve` starts, and that ends by a signal."""
+
+    def __init__(self, store, *arguments, **options):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        tokens = {"FLIPHAT_WRITE_TOKEN": WRITE, "FLIPHAT_OPERATOR_TOKEN": OPERATOR}
+        command = [sys.executable, "-c", SERVE, "serve", str(store), "--port", str(self.port), *arguments]
+        self.process = subprocess.Popen(
+            command, env=os.environ | tokens, stderr=subprocess.PIPE, text=True, **options
+        )
+        self.client = Client(f"http://127.0.0.1:{self.port}", WRITE, attempts=8)
+        for _ in range(600):
+            assert self.process.poll() is None, self.process.stderr.read()
+            try:
+                assert self.client.get("/healthz")["status"] == "ok"
+                return
+            except (OSError, ServerError):
+                time.sleep(0.05)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(30)
+        self.client.close()
+        self.process.stderr.close()
+
+    def end(self, number=signal.SIGTERM):
+        self.client.close()
+        self.process.send_signal(number)
+        code = self.process.wait(30)
+        lines = self.process.stderr.read()
+        self.process.stderr.close()
+        return code, lines

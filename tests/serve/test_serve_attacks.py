@@ -5,9 +5,6 @@ import json
 import os
 import resource
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 
@@ -24,7 +21,7 @@ from fliphat import FLIPHAT
 from fliphat.policies.store import files
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.serve import Client, Limits, ServerError, bodies, owner
-from served import OPERATOR, WRITE, lines_of_the_log, served
+from served import OPERATOR, WRITE, Process, lines_of_the_log, served
 
 DIM = 6
 ARGUMENTS = {"dim": DIM, "sparsity": 2, "epsilon": 1.0, "delta": 0.01, "first_episode": 50}
@@ -393,36 +390,7 @@ def test_control_an_owner_that_does_not_sync_would_be_noticed(tmp_path, monkeypa
 
 # The command in a process of its own
 
-SERVE = "import sys; from fliphat.cli import main; sys.exit(main())"
 NEW = ["--dim", str(DIM), "--sparsity", "2", "--epsilon", "1", "--delta", "0.01"]
-
-
-class Process:
-    def __init__(self, store, *arguments, **options):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        tokens = {"FLIPHAT_WRITE_TOKEN": WRITE, "FLIPHAT_OPERATOR_TOKEN": OPERATOR}
-        command = [sys.executable, "-c", SERVE, "serve", str(store), "--port", str(self.port), *arguments]
-        self.process = subprocess.Popen(
-            command, env=os.environ | tokens, stderr=subprocess.PIPE, text=True, **options
-        )
-        self.client = Client(f"http://127.0.0.1:{self.port}", WRITE, attempts=8)
-        for _ in range(600):
-            assert self.process.poll() is None, self.process.stderr.read()
-            try:
-                assert self.client.get("/healthz")["status"] == "ok"
-                return
-            except (OSError, ServerError):
-                time.sleep(0.05)
-
-    def end(self, number=signal.SIGTERM):
-        self.client.close()
-        self.process.send_signal(number)
-        code = self.process.wait(30)
-        lines = self.process.stderr.read()
-        self.process.stderr.close()
-        return code, lines
 
 
 def test_a_disk_that_is_full_and_has_room_again(tmp_path):

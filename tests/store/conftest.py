@@ -1,9 +1,7 @@
-import importlib.util
-
 import pytest
 
 from policy_model import Fits
-from postgres_server import Server, skip
+from postgres_server import running_server
 
 
 @pytest.fixture
@@ -14,12 +12,9 @@ def fits(monkeypatch):
 
 @pytest.fixture(scope="session")
 def server():
-    """A PostgreSQL server of this run's own. It keeps nothing that a test does not kill it for."""
-    if importlib.util.find_spec("psycopg") is None:
-        skip("needs psycopg: pip install 'fliphat[postgres]'")
-    server = Server(fsync="off")
-    yield server
-    server.close()
+    """A PostgreSQL server for all tests of these files."""
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture(params=["directory", "postgres"])

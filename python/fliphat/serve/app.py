@@ -253,7 +253,12 @@ def _play(rounds: Rounds, policy: LivePolicy) -> Decision | list[Decisions | Dec
         while at < rounds.count:  # an episode may end inside the batch: its estimate changes there
             end = min(at + policy.remaining, rounds.count)
             part = contexts[at * per_round : end * per_round]
-            decided.append(policy.select_batch(part, users[at:end] if users else None, arms=rounds.arms))
+            try:
+                decided.append(policy.select_batch(part, users[at:end] if users else None, arms=rounds.arms))
+            except ValueError:
+                if policy.remaining >= end - at:
+                    raise
+                continue  # other workers took what was left of the episode meanwhile
             at = end
         return decided
     except (ValueError, TypeError) as error:

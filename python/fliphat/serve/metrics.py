@@ -44,7 +44,7 @@ class Metrics:
             }.items()
         }
         self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
-        self._seen = (0, 0)
+        owner.on_group = self._group
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""
@@ -54,6 +54,10 @@ class Metrics:
             self._children[route, status] = found
         found[0].inc()
         found[1].observe(seconds)
+
+    def _group(self, jobs: int) -> None:
+        self._counts["syncs"].inc()
+        self._counts["synced_requests"].inc(jobs)
 
     def add(self, name: str, count: int) -> None:
         """Add to one of an operator's counts."""
@@ -68,10 +72,6 @@ class Metrics:
         shown = generate_latest(_of(_PublicNumbers(self._owner)))
         if not operator:
             return bytes(shown)
-        groups, jobs = self._owner.groups, self._owner.synced_jobs
-        self.add("syncs", groups - self._seen[0])
-        self.add("synced_requests", jobs - self._seen[1])
-        self._seen = (groups, jobs)
         registry = self._own
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()

@@ -31,7 +31,7 @@ __all__ = ["Owner", "Public"]
 _LARGEST_GROUP: Final = 1024
 #: Threads that play a policy which several may play: each waits for the database most of the time.
 _THREADS: Final = 8
-#: Seconds between two looks at what such a policy has released, by whichever worker.
+#: Seconds between two looks at what such a policy has released, by whichever worker, while rounds are played.
 _PUBLISH: Final = 0.1
 #: Seconds between attempts to open a store that failed.
 _REOPEN: Final = 1.0
@@ -62,13 +62,17 @@ class _Job:
     taken: threading.Lock
 
 
+class _Look:
+    """Asks a thread to look at what other workers have released."""
+
+
 class Owner:
-    """Opens the policy, plays it and closes it, all in one thread."""
+    """Opens the policy, plays it and closes it, all in one thread, or in a few if many workers play it."""
 
     def __init__(self, open_policy: Callable[[], LivePolicy], limits: Limits) -> None:
         self._open = open_policy
         self._limits = limits
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | _Look | None] = queue.SimpleQueue()
         self._waiting: deque[_Job] = deque()
         self._policy: LivePolicy | None = None
         self._opened = threading.Event()
@@ -83,8 +87,8 @@ class Owner:
         self._published = 0.0
         self.public: Public | None = None
         self.dim, self.dtype = 0, "float32"
-        self.groups = 0
-        self.synced_jobs = 0
+        #: Told how many requests each group had, once it is durable.
+        self.on_group: Callable[[int], None] = lambda jobs: None
 
     @property
     def waiting(self) -> int:
@@ -141,6 +145,8 @@ class Owner:
                 job.answer.set_exception(Refusal(503, "busy", "the wait was too long; nothing happened"))
             else:
                 job.answer.set_exception(Refusal(504, "unknown", f"the wait was too long; {_UNKNOWN}"))
+        if self._concurrent and not self._stopping:
+            self._jobs.put(_Look())  # others release, also while nobody asks this worker for a round
         self._timer = self._loop.call_later(min(1.0, self._limits.wait / 8), self._expire)
 
     def _deliver(self, answers: list[tuple[_Job, Any, Refusal | None]]) -> None:
@@ -188,6 +194,9 @@ class Owner:
                 if job is None:
                     stop = True
                     break
+                if isinstance(job, _Look):
+                    self._look()
+                    break
                 if job.taken.acquire(blocking=False):
                     group.append(job)
                 if len(group) >= largest:
@@ -202,6 +211,14 @@ class Owner:
                 with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
                     self._loop.call_soon_threadsafe(self._deliver, answers)
         self._jobs.put(None)  # for the other threads
+
+    def _look(self) -> None:
+        policy = self._policy or self._reopened()
+        if policy is not None:
+            try:
+                self._publish(policy)
+            except (StoreError, OSError, CopyError) as error:
+                self._give_up(policy, error)
 
     def _become_ready(self) -> None:
         policy = self._open()
@@ -235,9 +252,9 @@ class Owner:
         policy = self._policy
         if policy is not None and played:
             try:
-                policy.flush()
-                self.groups += 1
-                self.synced_jobs += sum(refusal is None for _, _, refusal in answers)
+                if not self._concurrent:  # a database's calls are durable when they return
+                    policy.flush()
+                self.on_group(sum(refusal is None for _, _, refusal in answers))
                 self._publish(policy)
             except (StoreError, OSError, CopyError) as error:
                 self._give_up(policy, error)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import logging
+import multiprocessing
 import os
 import signal
+import socket
 import sys
 import tempfile
+import threading
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,9 @@ __all__ = ["Choices", "run_server"]
 
 #: Bytes of a request's head at most, and of what one read may bring beyond it.
 _MOST_HEAD: Final = 1 << 19
+#: Seconds between two looks after workers, which is also how long one that ended is missed.
+_LOOK_AFTER: Final = 0.5
+_BACKLOG: Final = 2048
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
@@ -71,25 +76,47 @@ class Choices:
 
 def run_server(chosen: Choices) -> int:
     """Serve until a signal asks to stop; requests under way are answered first."""
-    import uvicorn
-
     if chosen.workers == 1:
         _serve(chosen)
         return 0
-    from uvicorn.supervisors import Multiprocess
-
-    with tempfile.TemporaryDirectory() as counts:
+    # An address or arguments that are wrong are said here, once, and not by workers that are started again.
+    chosen.open_policy().close()
+    _log_to_stderr()
+    with tempfile.TemporaryDirectory() as counts, socket.socket() as listening:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts  # workers add up what they count there
-        config = uvicorn.Config(
-            "fliphat.serve.run:Choices",
-            host=chosen.host,
-            port=chosen.port,
-            workers=chosen.workers,
-            log_config=None,
-        )
-        socket = config.bind_socket()
-        Multiprocess(config, target=functools.partial(_serve, chosen), sockets=[socket]).run()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((chosen.host, chosen.port))
+        listening.listen(_BACKLOG)
+        _supervise(chosen, listening)
     return 0
+
+
+def _supervise(chosen: Choices, listening: socket.socket) -> None:
+    """Keep as many workers as were asked for, until a signal asks to stop; then wait for all of them."""
+    context = multiprocessing.get_context("spawn")  # a forked child would share its parent's connections
+    asked = threading.Event()
+
+    def started() -> Any:
+        worker = context.Process(target=_serve, args=(chosen, [listening]), name="fliphat-worker")
+        worker.start()
+        return worker
+
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda *_: asked.set()) for number in signals]
+    workers = [started() for _ in range(chosen.workers)]
+    try:
+        while not asked.wait(_LOOK_AFTER):
+            for place, worker in enumerate(workers):
+                if worker.exitcode is not None:
+                    logs.event("worker ended", code=worker.exitcode)
+                    workers[place] = started()
+    finally:
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            worker.join()
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _serve(chosen: Choices, sockets: Any = None) -> None:
