@@ -72,7 +72,7 @@ MUTANTS = [
     Mutant(
         "an invalid round is free when the journal is read again",
         "python/fliphat/policies/store/directory/recover.py",
-        "for user in users_of(rounds):",
+        "for user in users:",
         'for user in users_of(rounds[rounds["arm"] >= 0]):',
         "tests/store/test_store_users.py::test_an_invalid_round_counts_for_its_user_when_the_journal_is_read_again",
         "whether a context was valid decides which later round is learned from",
@@ -95,7 +95,7 @@ MUTANTS = [
     ),
     Mutant(
         "rounds_per_user may change between openings",
-        "python/fliphat/policies/store/directory/store.py",
+        "python/fliphat/policies/store/base.py",
         "for name in now if before.get(name) != now[name])",
         'for name in now if before.get(name) != now[name] and name != "rounds_per_user")',
         "tests/store/test_store_users.py::test_no_argument_of_the_guarantee_can_change_between_openings",
@@ -128,9 +128,9 @@ MUTANTS = [
     Mutant(
         "an episode's rows are fitted twice",
         "python/fliphat/policies/engine/engine.py",
-        "known = self.fit.run(episode.plan, rows, numbers, present, self.known)",
-        "self.fit.run(episode.plan, rows, numbers, present, self.known)\n"
-        "        known = self.fit.run(episode.plan, rows, numbers, present, self.known)",
+        "known = fit.run(episode.plan, rows, numbers, present, before)",
+        "fit.run(episode.plan, rows, numbers, present, before)\n"
+        "        known = fit.run(episode.plan, rows, numbers, present, before)",
         "tests/privacy/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, one round a person]",
         "everyone",
     ),
