@@ -13,7 +13,7 @@ from fliphat.fit.dense_sums import RADIUS, SENSITIVITY_SQUARED, RowMap
 from fliphat.privacy import composition
 from fliphat.privacy.priced import Part, VectorNoise
 
-ALL = ("gradient", "moments", "each")
+ALL = ("gradient", "columns", "moments", "each")
 MAP = RowMap(np.zeros(2), np.ones(2), 1.0)
 
 
@@ -38,7 +38,7 @@ def moved_by(one, other, name):
     """Squared distance, in the weights that a part's noise has; int64 holds it, for integers below 2**15."""
     apart = ((one - other) ** 2).sum(axis=-1)
     # The whole of a symmetric matrix counts what is off the diagonal twice, as its noise does: half of it.
-    return apart if name == "gradient" else apart / 2
+    return apart if name in ("gradient", "columns") else apart / 2
 
 
 def test_neighbours_found_by_search_never_move_a_part_further_and_some_reach_it():
@@ -69,6 +69,22 @@ def test_control_half_the_sensitivity_of_moments_is_refuted_by_two_rows():
     assert moved > 0.99 * RADIUS**4 > RADIUS**4 // 2
 
 
+def test_control_columns_priced_for_a_row_that_is_only_added_are_refuted_by_two_rows():
+    # q+ and q- of opposite rows are at right angles: they move the sums by sqrt(2) R, not by R.
+    one, other = sums([[1e3, 1e3]], [0], [0.5]), sums([[-1e3, -1e3]], [0], [0.5])
+    moved = moved_by(as_vector(one, "columns"), as_vector(other, "columns"), "columns")
+    assert moved > 0.99 * SENSITIVITY_SQUARED["columns"] > RADIUS**2
+
+
+def test_halves_of_columns_are_one_vector_in_the_ball_and_not_two():
+    rng = np.random.default_rng(8)
+    for x in [*rng.normal(size=(50, 2)) * 10 ** rng.uniform(-3, 5, (50, 1)), np.array([1e308, -1e308])]:
+        found = sums([x], [0], [0.5])["columns"].astype(object)
+        assert (found >= 0).all()
+        assert (found**2).sum() <= RADIUS**2
+        assert not (found[0] * found[1]).any()
+
+
 def test_a_row_without_a_reward_leaves_nothing_in_any_part():
     rows, slots, rewards = np.ones((2, 2)), np.array([0, 1]), np.array([0.5, 0.5])
     with_it = sums(rows, slots, rewards, [True, False])
@@ -85,7 +101,12 @@ def test_scales_are_the_formulas_as_fractions_and_the_smallest_integers():
         exact = Fraction(SENSITIVITY_SQUARED[name]) / (share * cap)
         assert parts[name].sigma ** 2 >= exact > (parts[name].sigma - 1) ** 2
         assert parts[name].sensitivity_squared == SENSITIVITY_SQUARED[name]
-    assert {**SENSITIVITY_SQUARED} == {"gradient": (2 * RADIUS) ** 2, "moments": RADIUS**4, "each": RADIUS**4}
+    assert {**SENSITIVITY_SQUARED} == {
+        "gradient": (2 * RADIUS) ** 2,
+        "columns": 2 * RADIUS**2,
+        "moments": RADIUS**4,
+        "each": RADIUS**4,
+    }
     assert VectorNoise(*parts.values()).mu_squared <= cap
     with pytest.raises(ValueError, match="shares must add up to at most 1"):
         dense_sums.noise_for({"gradient": 0.8, "moments": 0.3}, cap)
@@ -137,10 +158,11 @@ def test_the_diagonal_has_sqrt_two_times_the_noise_of_what_is_above_it():
     noise, parts = Recorded(), {name: Part(SENSITIVITY_SQUARED[name], 1000 + i) for i, name in enumerate(ALL)}
     found = sums([[0.3, 0.4]], [1], [0.25])
     dense_sums.release(found, parts, noise, MAP)
-    at = 3 * 4
-    assert (noise.sigmas[:at] == 1000).all()
+    at = 3 * 4 + 2 * 2
+    assert (noise.sigmas[: 3 * 4] == 1000).all()
+    assert (noise.sigmas[3 * 4 : at] == 1001).all()
     upper = np.triu_indices(3)
-    for start, sigma in ((at, 1001), *((at + 6 * (1 + k), 1002) for k in range(3))):
+    for start, sigma in ((at, 1002), *((at + 6 * (1 + k), 1003) for k in range(3))):
         own = noise.sigmas[start : start + 6]
         assert (own[upper[0] != upper[1]] == sigma).all()
         assert (own[upper[0] == upper[1]].astype(object) ** 2 >= 2 * sigma**2).all()
@@ -163,6 +185,8 @@ def test_without_noise_released_sums_are_those_of_the_rows():
         assert found.counts[k] == own.sum()
         assert np.allclose(found.each[k], u[own].T @ u[own], atol=0.02)
     assert np.allclose(found.moments, u.T @ u, atol=0.05)
+    assert np.allclose(found.columns[0], np.maximum(u[:, :-1], 0).sum(axis=0), atol=0.02)
+    assert np.allclose(found.columns[1], np.maximum(-u[:, :-1], 0).sum(axis=0), atol=0.02)
 
 
 def test_integers_of_a_row_do_not_depend_on_the_block_it_is_in(monkeypatch):

@@ -1,19 +1,19 @@
 """Play on a store for ever, and say on standard output what was acknowledged; the test kills it.
 
-python kill_child.py DIRECTORY DURABILITY SEED
+python kill_child.py DIRECTORY DURABILITY SEED POLICY
 """
 
 import sys
 
 import numpy as np
 
-from fliphat import FLIPHAT
+from dense_twin import POLICIES
 
 DIM = 6
 
 
-def make(directory, durability):
-    return FLIPHAT(
+def make(directory, durability, policy="FLIPHAT"):
+    return POLICIES[policy](
         dim=DIM,
         sparsity=2,
         epsilon=1.0,
@@ -41,9 +41,9 @@ def show(policy, known):
 
 
 if __name__ == "__main__":
-    directory, durability, seed = sys.argv[1:]
+    directory, durability, seed, name = sys.argv[1:]
     rng = np.random.default_rng(int(seed))
-    policy = make(directory, durability)
+    policy = make(directory, durability, name)
     known = show(policy, 0)
     say("ready")
     while True:

@@ -6,10 +6,11 @@ keeps what it was given.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fliphat.fit.dense import Dense
 from fliphat.fit.iht import Iht
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies.store import files
@@ -107,13 +108,28 @@ class Model:
 
 
 class Fits:
-    """Replaces `Iht.run`: remembers what each fit saw, and returns an estimate no other fit returns."""
+    """Replaces fits: remembers what each saw, and returns an estimate no other fit returns.
+
+    Of a dense policy's rows, the arm that is kept behind the context is left out.
+    """
 
     def __init__(self, monkeypatch=None):
         self.calls = []  # (episode, (X, y, present), estimate)
         self.fail = False
         if monkeypatch is not None:
             monkeypatch.setattr(Iht, "run", self)
+            monkeypatch.setattr(Dense, "run", self.dense)
+
+    def dense(self, plan, rows, rewards, present, known):
+        assert rows.shape == (plan.rows, known.dim + 1)
+        if self.fail:
+            raise OSError("no entropy")
+        coefficients = np.full_like(known.coefficients, 1.0 + len(self.calls))
+        after = replace(known, episodes=known.episodes + 1, coefficients=coefficients)
+        self.calls.append(
+            (plan.episode, (np.array(rows[:, :-1]), rewards.copy(), present.copy()), after.estimate)
+        )
+        return after
 
     def __call__(self, plan, rows, rewards, present, known):
         assert rows.shape == (plan.rows, known.estimate.dim)

@@ -313,6 +313,23 @@ def test_save_and_load_hand_a_policy_over(tmp_path):
         PrivateLinear.load(tmp_path / "sparse")
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_policy_that_released_nothing_goes_on_with_its_arms(tmp_path, stored):
+    given = {"dim": 2, "epsilon": 1.0, "delta": 1e-3, "context_norm": 1.0}
+    policy = PrivateLinear(list("abcdef"), **given, store=tmp_path / "s" if stored else None)
+    first = policy.select_batch(np.zeros((3, 2)))
+    length = policy.remaining
+    if stored:
+        policy.close()
+        policy = PrivateLinear.open(tmp_path / "s")
+    else:
+        policy.save(tmp_path / "f")
+        policy = PrivateLinear.load(tmp_path / "f")
+    assert policy.remaining == length and policy.update(int(first.ids[0]), 1.0)
+    assert set(policy.select_batch(np.zeros((60, 2))).arms) == set("abcdef")
+    policy.close()
+
+
 def test_a_copy_shows_what_is_public_and_cannot_play():
     policy = make(seed=5)
     play(policy, 25, good="red")

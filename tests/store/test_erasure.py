@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dense_twin import POLICIES
 from fliphat import FLIPHAT
 from fliphat.policies import StoreError
 from fliphat.policies.store import faults
@@ -19,6 +20,12 @@ GIVEN = {
 }  # fmt: skip
 MARK = np.float32(321.123)
 WRAPS = {"dense": np.asarray, "csr": sp.csr_array}
+
+
+@pytest.fixture(autouse=True, params=POLICIES)
+def policy_class(request, monkeypatch):
+    """Every test is of both policies."""
+    monkeypatch.setitem(globals(), "FLIPHAT", POLICIES[request.param])
 
 
 @pytest.fixture

@@ -10,18 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dense_twin import POLICIES
 from kill_child import make
 
 CHILD = Path(__file__).parents[1] / "helpers" / "kill_child.py"
 
 
-def run_and_kill(directory, durability, seed, lines, delay):
+def run_and_kill(directory, durability, seed, lines, delay, policy="FLIPHAT"):
     """Start the child, kill it `delay` seconds after it said so many lines, and return what it said.
 
     By time alone, a busy machine would have most children killed before they did anything.
     """
     child = subprocess.Popen(
-        [sys.executable, str(CHILD), str(directory), durability, str(seed)], stdout=subprocess.PIPE
+        [sys.executable, str(CHILD), str(directory), durability, str(seed), policy], stdout=subprocess.PIPE
     )
     said = [child.stdout.readline()]
     while said[-1].strip() != b"ready":
@@ -36,7 +37,7 @@ def run_and_kill(directory, durability, seed, lines, delay):
     return [line.split() for line in lines]
 
 
-def check(directory, durability, said, shown):
+def check(directory, durability, said, shown, policy="FLIPHAT"):
     """Compare a reopened store with what the killed process acknowledged."""
     for word, *rest in said:
         if word == "shown":
@@ -44,7 +45,7 @@ def check(directory, durability, said, shown):
             assert shown.setdefault(episode, estimate) == estimate, "an episode was released twice"
     played = [int(rest[0]) for word, *rest in said if word == "played"]
     rewarded = [int(rest[0]) for word, *rest in said if word == "rewarded"]
-    with make(directory, durability) as policy:
+    with make(directory, durability, policy) as policy:
         assert all(identity not in policy.pending for identity in rewarded)
         for facts in policy.history:
             now = facts.estimate.indices.tobytes().hex() + facts.estimate.values.tobytes().hex()
@@ -53,8 +54,9 @@ def check(directory, durability, said, shown):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("durability", ["full", "batch"])
-def test_a_hundred_kills(tmp_path, durability):
+def test_a_hundred_kills(tmp_path, durability, policy):
     rng, shown, rounds, total, restarts_with_work = np.random.default_rng(0), {}, 0, 0, 0
     for seed in range(100):
         directory = (
@@ -63,9 +65,9 @@ def test_a_hundred_kills(tmp_path, durability):
         if seed % 20 == 0:
             shown, rounds = {}, 0
         said = run_and_kill(
-            directory, durability, seed, int(rng.integers(0, 60)), float(rng.exponential(0.003))
+            directory, durability, seed, int(rng.integers(0, 60)), float(rng.exponential(0.003)), policy
         )
-        now, played = check(directory, durability, said, shown)
+        now, played = check(directory, durability, said, shown, policy)
         # All acknowledged rounds are there, and at most the one that was under way besides.
         assert rounds + played <= now <= rounds + played + 1
         total, rounds, restarts_with_work = total + played, now, restarts_with_work + (played > 0)

@@ -8,6 +8,7 @@ from typing import Final
 
 from fliphat.display import Progress, TextTable
 from fliphat.policies._audit import policy_cases
+from fliphat.policies._audit_linear import linear_cases
 from fliphat.policies._audit_pursuit import pursuit_cases
 from fliphat.policies.peers.audit import peer_cases
 from fliphat.privacy.audit import CONFIDENCE, Case, Finding, audit_case, mechanism_cases
@@ -21,7 +22,8 @@ _COLUMNS: Final = ("case", "claimed", "delta", "at least", "runs", "verdict")
 
 def all_cases() -> list[Case]:
     """Return every case: the mechanisms, what is built on them, and the controls."""
-    cases = [*mechanism_cases(), regressor_case(), *policy_cases(), *pursuit_cases(), *peer_cases()]
+    cases = [*mechanism_cases(), regressor_case(), *policy_cases(), *pursuit_cases(), *linear_cases()]
+    cases += peer_cases()
     return sorted(cases, key=lambda case: case.broken is not None)
 
 

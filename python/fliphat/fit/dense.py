@@ -2,9 +2,9 @@
 
 With rows of small l2 norm a Gaussian on all columns costs no more than picks, and nothing has to be sparse.
 An episode releases one vector: for each arm the sum of its rows times their rewards and how many they were,
-and the second moments of all rows together where they will be larger than their noise, or with rows enough
-those of each arm (:mod:`fliphat.fit.dense_sums`). Everything after it is public
-(:mod:`fliphat.fit.dense_model`).
+means and sizes of columns until they are known well, by which later rows are moved and scaled, and the second
+moments of all rows together where they will be larger than their noise, or with rows enough those of each arm
+(:mod:`fliphat.fit.dense_sums`). Everything after it is public (:mod:`fliphat.fit.dense_model`).
 
 A claim is priced once, for one Gaussian vector of a size mu and `rounds_per_user` rows of one person; an
 episode's plan can't be made unless its vector is at most that large. A person's rows that are spread over
@@ -70,7 +70,7 @@ class Dense:
     >>> fit = PrivateLinear(["a", "b"], dim=5, epsilon=1.0, delta=1e-3, context_norm=1.0)._fit
     >>> plan = fit.plan(0, fit.begin())
     >>> plan.rows, list(plan.parts), float(VectorNoise(*plan.parts.values()).mu_squared) <= fit.mu**2
-    (73, ['gradient', 'moments'], True)
+    (103, ['gradient', 'columns'], True)
     """
 
     def __init__(self, settings: DenseSettings) -> None:
@@ -86,8 +86,9 @@ class Dense:
         )
         (vector,) = self.claim.noise
         assert isinstance(vector, VectorNoise)
-        self._cap: Fraction = vector.mu_squared
-        self.mu = math.sqrt(self._cap)
+        #: Squared size of the Gaussian vector that an episode may release.
+        self.cap: Fraction = vector.mu_squared
+        self.mu = math.sqrt(self.cap)
 
     @property
     def groups(self) -> int:
@@ -134,7 +135,7 @@ class Dense:
             episode=episode,
             rows=rows,
             row_map=row_map,
-            parts=dense_sums.noise_for(shares, self._cap),
+            parts=dense_sums.noise_for(shares, self.cap),
             claim=self.claim,
             seed=self.settings.seed,
         )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import base64
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -33,10 +33,10 @@ DRAWS: Final = 32
 _SIMULATED: Final = 2048
 
 #: The first episode's length: at least this many rounds, and this many over mu for each arm.
-_FIRST, _ROUNDS_AN_ARM = 30, 14.0
+_FIRST, _ROUNDS_AN_ARM = 30, 20.0
 #: Radius of the ball in units of the norm of a row whose columns are all of size 1: longer rows are cut, and
 #: less noise protects the others.
-_BALL: Final = 0.8
+_BALL: Final = 0.7
 #: Standard deviation of a reward that is foreseen before anything is known, from all columns together.
 _PRIOR: Final = 1.6
 #: The same, from the constant.
@@ -49,11 +49,18 @@ _APART: Final = 0.05
 _FORESEEN_APART: Final = 0.2
 #: Share of the budget that second moments get where they can be seen: noise below that of columns of size 1.
 _MOMENT_SHARE: Final = 0.25
-_MOMENT_NOISE: Final = 0.5
+_MOMENT_NOISE: Final = 0.12
 #: Share of second moments that are released for each arm, and the noise in them up to which they are.
 _EACH_SHARE: Final = 0.3
 _EACH_NOISE: Final = 0.1
 _SMALLEST_VARIANCE: Final = 0.05
+#: Share of the budget that means and sizes of columns get, until the noise in their means is below this.
+_COLUMN_SHARE: Final = 0.3
+_COLUMN_NOISE: Final = 0.2
+#: Smallest eigenvalue of the columns' correlations.
+_FLOOR: Final = 0.01
+#: Variance of a column's mean that is foreseen before anything is known.
+_MEAN_PRIOR: Final = 0.25
 
 _Floats = npt.NDArray[np.float64]
 
@@ -71,6 +78,10 @@ class KnownLinear:
         Weighted sum of released second moments in base units, each over its largest entry, that of the
         constant; `weight` is the sum of the weights, one over the variance of an entry.
     weight : float
+    centers, center_weights : ndarray, shape (d,)
+        The same for released means of columns, each with weights of its own.
+    variances, variance_weights : ndarray, shape (d,)
+        The same for their variances, from how far values are from the center.
     precision : ndarray, shape (groups, p, p)
         What the released sums say about each arm's coefficients in base units, as an inverse covariance,
         without the prior.
@@ -86,6 +97,10 @@ class KnownLinear:
     rows: int
     moments: _Floats
     weight: float
+    centers: _Floats
+    center_weights: _Floats
+    variances: _Floats
+    variance_weights: _Floats
     precision: _Floats
     information: _Floats
     coefficients: _Floats
@@ -139,6 +154,10 @@ def begin(dim: int, groups: int) -> KnownLinear:
         rows=0,
         moments=np.zeros((p, p)),
         weight=0.0,
+        centers=np.zeros(dim),
+        center_weights=np.zeros(dim),
+        variances=np.zeros(dim),
+        variance_weights=np.zeros(dim),
         precision=np.zeros((groups, p, p)),
         information=np.zeros((groups, p)),
         coefficients=np.zeros((groups, p)),
@@ -153,7 +172,7 @@ def first_rows(arms: int, mu: float) -> int:
 
 def row_map(known: KnownLinear, scale: float) -> RowMap:
     """Return how the next episode's rows become vectors: columns moved and scaled to one size."""
-    center, size, _ = _columns(known)
+    center, _, size, _ = _columns(known)
     return RowMap(center / scale, scale / size, _BALL * math.sqrt(known.dim + 1))
 
 
@@ -162,14 +181,20 @@ def shares(known: KnownLinear, rows: int, mapped: RowMap, mu: float) -> dict[str
 
     With rows enough they are released for each arm, and what all rows have in common is their sum.
     """
+    found: dict[str, float] = {}
     if known.groups > 1:
         alone = mapped.ball**2 / (mu * math.sqrt(_EACH_SHARE) * rows / known.groups)
         if alone <= _EACH_NOISE:
-            return {"gradient": 1 - _EACH_SHARE, "each": _EACH_SHARE}
-    noise = mapped.ball**2 / (mu * math.sqrt(_MOMENT_SHARE) * (known.rows + rows))
-    if noise > _MOMENT_NOISE:
-        return {"gradient": 1.0}
-    return {"gradient": 1 - _MOMENT_SHARE, "moments": _MOMENT_SHARE}
+            found = {"each": _EACH_SHARE}
+    if not found:
+        noise = mapped.ball**2 / (mu * math.sqrt(_MOMENT_SHARE) * (known.rows + rows))
+        if noise <= _MOMENT_NOISE:
+            found = {"moments": _MOMENT_SHARE}
+    noise = 2 * mapped.ball / (mu * math.sqrt(_COLUMN_SHARE) * max(known.rows, 1))
+    if noise > _COLUMN_NOISE and "each" not in found:
+        found["columns"] = _COLUMN_SHARE
+    # Rounded down: shares must not add up to more than 1.
+    return {"gradient": math.nextafter(1 - sum(found.values()), 0), **found}
 
 
 def learn(
@@ -207,16 +232,9 @@ def learn(
         own = (share / noise_together) ** 2 / float(np.mean(np.diag(back)[:-1] ** 4))
         moments, weight = moments + own * (back @ (together / share) @ back.T), weight + own
     # Played by what was known when the episode opened, with the second moments that are known now.
-    seen = KnownLinear(
-        known.episodes + 1,
-        known.rows + rows,
-        moments,
-        weight,
-        known.precision,
-        known.information,
-        known.coefficients,
-        known.draws,
-    )
+    seen = replace(known, episodes=known.episodes + 1, rows=known.rows + rows, moments=moments, weight=weight)
+    seen = _with_columns(seen, released, mapped, rows, scale)
+    doubt = np.append(_columns(seen)[1] * np.diag(to_units)[:-1] ** 2, 0.0)
     like = _arms_moments(known, seen, mapped, to_units, scale, active, groups)
     precision, information = known.precision.copy(), known.information.copy()
     mean, covariance = _posterior(seen, mapped, to_units)
@@ -234,13 +252,13 @@ def learn(
             released.gradient_noise**2 * np.eye(p)
             + _SPREAD * H
             + (wrong * count) ** 2 * size * np.diag(np.diag(typical))
+            # A mean that is not known is taken for coefficients where rewards have a mean of their own.
+            + released.gradient[k, -1] ** 2 * np.diag(doubt)
         )
         gain = np.linalg.solve(noise, H)
         precision[k] += back @ (H @ gain) @ back.T
         information[k] += back @ (gain.T @ released.gradient[k])
-    after = KnownLinear(
-        seen.episodes, seen.rows, moments, weight, precision, information, known.coefficients, known.draws
-    )
+    after = replace(seen, precision=precision, information=information)
     return _with_draws(after, scale, width)
 
 
@@ -258,36 +276,66 @@ def best_places(draws: npt.NDArray[Any], contexts: npt.NDArray[Any]) -> npt.NDAr
     return best
 
 
-def _columns(known: KnownLinear) -> tuple[_Floats, _Floats, _Floats]:
-    """Return means and sizes of columns in base units, and all second moments about the means.
+def _with_columns(
+    known: KnownLinear, released: ReleasedSums, mapped: RowMap, rows: int, scale: float
+) -> KnownLinear:
+    """Return what is known with the means and sizes of columns that an episode released, if it did."""
+    if released.columns is None:
+        return known
+    count = min(max(float(released.counts.sum()), 0.3 * rows), rows)
+    above, below = released.columns / count
+    noise = math.sqrt(2) * released.column_noise / count
+    center, unit = mapped.center * scale, scale / mapped.inverse
+    mean, size = above - below, above + below
+    # Of a Gaussian column, whose mean absolute value is sqrt(2 / pi) standard deviations.
+    variance = np.pi / 2 * (size**2 - noise**2) - (mean**2 - noise**2)
+    weights = 1 / (unit * noise) ** 2
+    variance_weights = 1 / (unit**2 * (3 * noise + 2 * noise**2)) ** 2
+    return replace(
+        known,
+        centers=known.centers + weights * (center + unit * mean),
+        center_weights=known.center_weights + weights,
+        variances=known.variances + variance_weights * unit**2 * variance,
+        variance_weights=known.variance_weights + variance_weights,
+    )
+
+
+def _columns(known: KnownLinear) -> tuple[_Floats, _Floats, _Floats, _Floats]:
+    """Return means of columns in base units, their variances, sizes, and second moments about the means.
 
     Noise is taken out by what it adds to the spread of the numbers: what does not stand out of it is drawn to
     what the columns have in common.
     """
     d = known.dim
-    if known.weight == 0:
-        return np.zeros(d), np.ones(d), np.eye(d)
-    noise = 1 / math.sqrt(known.weight)
-    found = known.moments / known.weight
-    mean = _shrunk(found[:-1, -1], np.zeros(d), noise)
+    weights = known.center_weights + known.weight
+    if not weights.all():
+        return np.zeros(d), np.full(d, _MEAN_PRIOR), np.ones(d), np.eye(d)
+    found = known.moments / max(known.weight, 1e-300)
+    mean, doubt = _shrunk((known.centers + known.moments[:-1, -1]) / weights, 1 / weights)
     second = found[:-1, :-1]
-    raw = np.diag(second) - mean**2
-    common = max(float(np.mean(raw)), _SMALLEST_VARIANCE)
-    variance = np.maximum(_shrunk(raw, np.full(d, common), math.sqrt(2) * noise), _SMALLEST_VARIANCE * common)
+    weights = known.variance_weights + known.weight / 2
+    raw = (known.variances + known.weight / 2 * (np.diag(second) - mean**2)) / weights
+    common = max(float(np.average(raw, weights=weights)), _SMALLEST_VARIANCE)
+    variance = np.maximum(_shrunk(raw, 1 / weights, common)[0], _SMALLEST_VARIANCE * common)
     size = np.sqrt(variance)
-    apart = (second - np.outer(mean, mean)) / np.outer(size, size)
-    off = ~np.eye(d, dtype=bool)
     correlation = np.eye(d)
-    if d > 1:
-        correlation[off] = _shrunk(apart[off], np.zeros(d * d - d), noise / common)
-    values, vectors = np.linalg.eigh(correlation)
-    correlation = (vectors * np.maximum(values, 0.01)) @ vectors.T
-    return mean, size, correlation * np.outer(size, size)
+    if d > 1 and known.weight > 0:
+        noise = 1 / math.sqrt(known.weight)
+        apart = (second - np.outer(mean, mean)) / np.outer(size, size)
+        off = ~np.eye(d, dtype=bool)
+        correlation[off], _ = _shrunk(apart[off], np.full(d * d - d, (noise / common) ** 2), 0.0)
+        values, vectors = np.linalg.eigh(correlation)
+        correlation = (vectors * np.maximum(values, _FLOOR)) @ vectors.T
+    return mean, doubt, size, correlation * np.outer(size, size)
 
 
-def _shrunk(found: _Floats, towards: _Floats, noise: float) -> _Floats:
-    spread = max(float(np.mean((found - towards) ** 2)) - noise**2, 0.0)
-    return towards + (found - towards) * spread / (spread + noise**2)
+def _shrunk(found: _Floats, noise_squared: _Floats, towards: float | None = None) -> tuple[_Floats, _Floats]:
+    """Return numbers without the part of their spread that noise explains, and what doubt is left."""
+    if towards is None:
+        towards = float(np.average(found, weights=1 / noise_squared))
+    spread = max(float(np.mean((found - towards) ** 2 - noise_squared)), 0.0)
+    kept = spread / (spread + noise_squared)
+    return towards + (found - towards) * kept, kept * noise_squared
 
 
 def _transform(mapped: RowMap, scale: float) -> _Floats:
@@ -308,7 +356,7 @@ def _arms_moments(
     groups: int,
 ) -> list[tuple[float, _Floats]]:
     """Return each arm's share of rounds and its rows' mean ``u u'``: the public policy, played in public."""
-    mean, _, spread = _columns(seen)
+    mean, _, _, spread = _columns(seen)
     rng = np.random.default_rng([known.episodes, 15])
     contexts = mean + rng.normal(size=(_SIMULATED, known.dim)) @ np.linalg.cholesky(spread).T
     u = np.hstack([contexts, np.ones((_SIMULATED, 1))]) @ to_units.T
@@ -363,15 +411,12 @@ def _with_groups(known: KnownLinear, groups: int) -> KnownLinear:
     if more == 0:
         return known
     p = known.dim + 1
-    return KnownLinear(
-        known.episodes,
-        known.rows,
-        known.moments,
-        known.weight,
-        np.concatenate([known.precision, np.zeros((more, p, p))]),
-        np.concatenate([known.information, np.zeros((more, p))]),
-        np.concatenate([known.coefficients, np.zeros((more, p))]),
-        np.concatenate([known.draws, np.zeros((DRAWS, more, p))], axis=1),
+    return replace(
+        known,
+        precision=np.concatenate([known.precision, np.zeros((more, p, p))]),
+        information=np.concatenate([known.information, np.zeros((more, p))]),
+        coefficients=np.concatenate([known.coefficients, np.zeros((more, p))]),
+        draws=np.concatenate([known.draws, np.zeros((DRAWS, more, p))], axis=1),
     )
 
 
@@ -388,13 +433,4 @@ def _with_draws(known: KnownLinear, scale: float, width: float) -> KnownLinear:
     # Where arms are alike, the draws decide between them: a tie would always go to the first.
     drawn[:, :, -1] += 1e-9 * rng.normal(size=drawn.shape[:2])
     to_contexts = to_units * np.array([scale] * known.dim + [1.0])
-    return KnownLinear(
-        known.episodes,
-        known.rows,
-        known.moments,
-        known.weight,
-        known.precision,
-        known.information,
-        mean @ to_contexts,
-        drawn @ to_contexts,
-    )
+    return replace(known, coefficients=mean @ to_contexts, draws=drawn @ to_contexts)

@@ -8,11 +8,14 @@ of the vector, in l2 norm:
 | part | what is added up | at most |
 |---|---|---|
 | gradient | ``(q, R)`` in the block of the row's arm; ``q`` in the ball of radius R | 2 R |
+| columns | ``(q+, q-)``: what of the row is above zero and what is below, without the constant | sqrt 2 R |
 | moments | ``q q'``, entries on the diagonal divided by sqrt 2 | R^2 |
 | each | the same, in the block of the row's arm | R^2 |
 
 *Gradient*: with the same arm the R stays and q moves by at most 2 R; with another arm two blocks move by
 ``(q, R)``, each of norm at most sqrt 2 R, together 2 R. So how often each arm was played costs nothing more.
+*Columns*: no number in it is below zero, so ``|q - p|^2 = |q|^2 + |p|^2 - 2 q'p <= 2 R^2``. Means of columns
+are the difference of both halves, with the noise that they would have alone; sizes, their sum, are free.
 *Moments*: ``|q q' - p p'|_F^2 = |q|^4 + |p|^4 - 2 (q'p)^2 <= 2 R^4``; an entry off the diagonal is counted
 twice in it and released once, so with half the weight on the diagonal R^4 is left. *Each*: the same with one
 arm; with two, two blocks of at most ``R^4 / 2``.
@@ -43,9 +46,13 @@ RADIUS: Final = 2**15 - 1
 #: Squared distance by which replacing one row moves a part of the vector.
 SENSITIVITY_SQUARED: Final[Mapping[str, int]] = {
     "gradient": 4 * RADIUS**2,
+    "columns": 2 * RADIUS**2,
     "moments": RADIUS**4,
     "each": RADIUS**4,
 }
+
+#: Parts of which the numbers on and above the diagonal are released.
+_SYMMETRIC: Final = ("moments", "each")
 
 #: Values of a block of rows that are moved and scaled, which are a copy: 32 MB.
 _BLOCK: Final = 2**22
@@ -108,6 +115,7 @@ def integer_sums(
     scale = RADIUS / row_map.ball
     sums: dict[str, _Integers] = {
         "gradient": np.zeros((groups, p + 1), np.int64),
+        "columns": np.zeros((2, p - 1), np.int64),
         "moments": np.zeros((p, p), np.int64),
         "each": np.zeros((groups, p, p), np.int64),
     }
@@ -129,6 +137,8 @@ def integer_sums(
         )
         sums["gradient"][:, :p] += found
         sums["gradient"][:, p] += RADIUS * np.bincount(arms[here], minlength=groups)
+        if "columns" in parts:
+            sums["columns"] += _column_sums(moved, here, scale)
         if "moments" in parts:
             sums["moments"] += kernels.second_moments(
                 moved, radius=RADIUS, scale=scale, one=scale, present=here
@@ -139,6 +149,21 @@ def integer_sums(
                     moved, radius=RADIUS, scale=scale, one=scale, present=here & (arms == arm)
                 )
     return sums
+
+
+def _column_sums(moved: _Floats, present: npt.NDArray[np.bool_], scale: float) -> _Integers:
+    """Return sums over rows of what is above zero and of what is below, one vector a row cut to the ball."""
+    n, d = moved.shape
+    halves = np.concatenate([np.maximum(moved, 0.0), np.maximum(-moved, 0.0)], axis=1)
+    return kernels.ball_gradient(
+        halves,
+        np.ones(n),
+        np.zeros(n, np.int64),
+        count=1,
+        radius=RADIUS,
+        scale=scale,
+        present=present,
+    ).reshape(2, d)
 
 
 def noise_for(shares: Mapping[str, float], cap: Fraction) -> dict[str, Part]:
@@ -185,6 +210,9 @@ class ReleasedSums:
         Sums of ``u u'``; `moment_noise` off the diagonal, sqrt 2 times that on it.
     each : ndarray, shape (groups, p, p), or None
         The same for each arm; `each_noise`.
+    columns : ndarray, shape (2, p - 1), or None
+        Sums of ``u`` without the constant where it is above zero, and of ``-u`` where it is below;
+        `column_noise`.
     """
 
     gradient: _Floats
@@ -195,6 +223,8 @@ class ReleasedSums:
     moment_noise: float
     each: _Floats | None
     each_noise: float
+    columns: _Floats | None
+    column_noise: float
 
 
 def release(
@@ -206,7 +236,7 @@ def release(
     values: list[_Integers] = []
     sigmas: list[_Integers] = []
     for name, part in parts.items():
-        if name == "gradient":
+        if name not in _SYMMETRIC:
             values.append(sums[name].ravel())
             sigmas.append(np.full(sums[name].size, part.sigma))
             continue
@@ -219,7 +249,7 @@ def release(
     drawn = noise.vector(np.concatenate(values), np.concatenate(sigmas).astype(np.int64))
     found: dict[str, _Floats] = {}
     for name in parts:
-        size = sums[name].size if name == "gradient" else sums[name].size // (p * p) * len(upper[0])
+        size = sums[name].size // (p * p) * len(upper[0]) if name in _SYMMETRIC else sums[name].size
         found[name], drawn = drawn[:size], drawn[size:]
     gradient = found["gradient"].reshape(-1, p + 1)
 
@@ -243,6 +273,8 @@ def release(
         moment_noise=sigma("moments"),
         each=symmetric("each", (len(gradient), p, p)),
         each_noise=sigma("each"),
+        columns=found["columns"].reshape(2, -1) / scale if "columns" in found else None,
+        column_noise=parts["columns"].sigma / scale if "columns" in parts else math.inf,
     )
 
 

@@ -61,6 +61,7 @@ def set_releases(
         estimate = engine.fit.recall_estimate(indices, values)
         engine.history.append(EpisodeFacts.from_dict(facts, estimate))
     if not engine.history:
+        engine.show(engine.fit.begin())  # with the arms that were read, not those it was made with
         return
     last = engine.history[-1].estimate
     if known is None:

@@ -27,7 +27,7 @@ from fliphat.privacy.audit.bounds import Counts
 from fliphat.privacy.audit.cases import Case
 from fliphat.privacy.priced import VectorNoise
 
-__all__ = ["peer_cases"]
+__all__ = ["boundary_case", "peer_cases"]
 
 _EPSILON, _DELTA = 1.0, 0.2
 _DIM: Final = 2
@@ -66,7 +66,7 @@ def peer_cases() -> list[Case]:
             opposite,
             broken="noise of one node in many releases averages out",
         ),
-        _boundary("peers, a block that ends when rewards are high"),
+        boundary_case("peers, a block that ends when rewards are high"),
     ]
 
 
@@ -161,7 +161,7 @@ class _Fresh(Running):
         return Released(noisy, exact.rows, exact.nodes)
 
 
-def _boundary(name: str) -> Case:
+def boundary_case(name: str) -> Case:
     """Return a broken case: rewards decide when a block is released, which everyone sees."""
 
     def ends(first_reward: float) -> int:

@@ -59,7 +59,7 @@ class StepsCall:
 
     def log_chances(self) -> npt.NDArray[np.float64]:
         """Return the logarithm of each outcome's probability."""
-        candidates = _candidates(len(self.scores), self.excluded, self.signed)
+        candidates = _candidates(len(self.scores), self.excluded, self.signed) if self.count else []
         weight = {(j, sign): self._score(j, sign) / self.scale for j, sign in candidates}
         found = []
         for outcome in self.outcomes:
@@ -80,6 +80,8 @@ class StepsCall:
 
     def drawn(self, runs: int, rng: np.random.Generator | None) -> npt.NDArray[np.int64]:
         """Return the outcomes of some runs, by their place in `outcomes`."""
+        if self.count == 0:
+            return np.zeros(runs, np.int64)
         if rng is not None:
             chances = np.exp(self.log_chances())
             found: npt.NDArray[np.int64] = rng.choice(len(chances), runs, p=chances / chances.sum())
@@ -119,7 +121,7 @@ def recorded_steps(release: Callable[[], Any]) -> StepsCall:
     """
     with _watched(None) as (picks, vectors):
         release()
-    if not picks or not vectors:
+    if not vectors:
         raise RuntimeError(
             "no release was recorded: the audit must be told how releases reach the kernels now"
         )
@@ -127,7 +129,8 @@ def recorded_steps(release: Callable[[], Any]) -> StepsCall:
         raise RuntimeError(
             f"one release was expected, got {len(picks)} of picks and {len(vectors)} of vectors"
         )
-    scores, count, scale, excluded, signed = picks[0]
+    # A dense release picks nothing: it has one outcome.
+    scores, count, scale, excluded, signed = picks[0] if picks else (np.zeros(0, np.int64), 0, 1, (), False)
     values: dict[Outcome, _Integers] = {}
     for outcome in _all_outcomes(len(scores), count, excluded, signed):
         with _watched(outcome) as (_, forced):
