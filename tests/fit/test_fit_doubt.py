@@ -9,9 +9,9 @@ NOISE = (0.7, 0.1, 0.1)
 TOLD = model.Told(dim=50, sparsity=5, mu=0.5, context_scale=1.0, reward_scale=1.0)
 
 
-def after(known, octaves, column=None):
+def after(known, octaves, column=None, told=TOLD):
     """Return what is known after an episode whose whole rows said `octaves`."""
-    episode = model.open_episode(known, TOLD)
+    episode = model.open_episode(known, told)
     m = len(episode.whiten)
     asked = "rows" in episode.shares
     released = model.Released(
@@ -27,7 +27,7 @@ def after(known, octaves, column=None):
         rows=(octaves, 0.0, 0.0) if asked else None,
         rows_noise=NOISE if asked else None,
     )
-    return model.learn(known, TOLD, episode, released), asked
+    return model.learn(known, told, episode, released), asked
 
 
 def test_an_ordinary_size_is_asked_for_once():
@@ -50,6 +50,21 @@ def test_what_the_second_measure_does_not_confirm_is_forgotten(sign):
     assert len(known.columns) == 0
     assert known.episodes == known.fits == 2
     assert not after(known, None)[1]
+
+
+def test_clicks_are_forgotten_as_well():
+    told = model.Told(
+        dim=50,
+        sparsity=5,
+        mu=0.5,
+        context_scale=1.0,
+        reward_scale=0.5,
+        reward_range=(0.0, 1.0),
+        loss="logistic",
+    )
+    known, _ = after(model.begin(told), 2.0, told=told)
+    known, _ = after(known, -2.0, told=told)
+    assert len(known.columns) == 0 and known.theta.shape == (1,) and known.covariance.shape == (1, 1)
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

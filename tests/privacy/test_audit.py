@@ -46,7 +46,8 @@ def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
             policy.update_batch(decisions.ids[:9], y[:9])  # three rewards never come
             policy.select_batch(X[:1, None])
         else:
-            PrivateSparseRegressor(epsilon=1.0, delta=0.1, sparsity=2, random_state=3).fit(X, y)
+            model = PrivateSparseRegressor(1.0, 0.1, sparsity=2, random_state=3, solver="iht")
+            model.fit(X, y)
     assert len(calls) == 1
     rows, rewards, start, settings, present = calls[0]
     assert rows.dtype == np.float32

@@ -15,6 +15,7 @@ from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
 from fliphat.privacy import BudgetError, Ledger, composition, epsilon_from_rho
 from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.composition import Gaussian, Pick
+from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import state_guarantee
 from fliphat.privacy.priced import Part, PickNoise, PricedRelease, VectorNoise
 
@@ -23,7 +24,9 @@ Y = X[:, 1] - X[:, 4]
 
 
 def model(ledger, **given):
-    return PrivateSparseRegressor(**{"epsilon": 0.5, "delta": 1e-4, "sparsity": 2} | given, ledger=ledger)
+    # Hard thresholding, whose releases have a price together; fits in parts are at the end of this file.
+    usual = {"epsilon": 0.5, "delta": 1e-4, "sparsity": 2, "solver": "iht"}
+    return PrivateSparseRegressor(**usual | given, ledger=ledger)
 
 
 def events_of(noise):
@@ -152,3 +155,37 @@ def test_weights_of_rows_are_refused_with_the_reason(estimator):
         estimator().fit(X, Y > 0, sample_weight=np.ones(len(Y)))
     with pytest.raises(TypeError, match="unexpected keyword argument 'wieghts'"):
         estimator().fit(X, Y, wieghts=1)
+
+
+@pytest.mark.parametrize("accounting", ["exact", "zcdp"])
+def test_fits_in_parts_cost_what_no_part_can_pass(accounting):
+    # Sizes of later parts follow from what earlier ones release: only a bound is known before rows are read.
+    ledger = Ledger(delta=1e-3, epsilon=2.0, accounting=accounting)
+    allowed = Fraction(rho_from_epsilon(0.5, 1e-4))
+    for fits in (1, 2, 3):
+        fitted = model(ledger, solver="auto").fit(X, Y)
+        assert fitted.guarantee_.rho == ledger.rho == fits * allowed
+        assert fitted.guarantee_.accounting == "zcdp" and fitted.guarantee_.fits == fits
+        assert len(fitted.noise_) > 1 and max(part.rho for part in fitted.noise_) <= allowed
+        assert min(part.rho for part in fitted.noise_) > 0.999 * allowed
+    assert fitted.guarantee_.epsilon == pytest.approx(epsilon_from_rho(float(3 * allowed), 1e-3), rel=1e-9)
+    for _ in range(20):
+        with contextlib.suppress(BudgetError):
+            fitted.fit(X, Y)
+    with pytest.raises(BudgetError):
+        fitted.fit(X, Y)
+    assert 3 < ledger.fits < 23 and ledger.epsilon <= 2.0
+
+
+def test_fits_in_parts_beside_others():
+    ledger = Ledger(delta=1e-3)
+    single = model(ledger).fit(X, Y)
+    both = model(ledger, solver="pursuit").fit(X, Y).guarantee_
+    assert both.rho == single.noise_.rho + Fraction(rho_from_epsilon(0.5, 1e-4)) and both.fits == 2
+    # The control: the exact price of a part is not a bound of its zCDP cost, and is refused as one.
+    alone = model(None, solver="pursuit").fit(X, Y).guarantee_
+    assert alone.accounting == "exact"
+    with pytest.raises(ValueError, match="noise must be the zCDP cost"):
+        ledger.spend(Fraction(rho_from_epsilon(0.5, 1e-4)), alone)
+    with pytest.raises(ValueError, match="delta must be 0"):
+        model(Ledger(delta=0.0), solver="pursuit").fit(X, Y)

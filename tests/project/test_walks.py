@@ -1,5 +1,6 @@
 """The walks of one private row that CONTRIBUTING describes: the functions exist and are called in that order."""
 
+import functools
 import re
 import shutil
 import sys
@@ -57,19 +58,19 @@ def out_of_order(walk, entered):
     return None
 
 
-def dense():
-    X = np.random.default_rng(0).standard_normal((50, 5))
-    return lambda: PrivateSparseRegressor().fit(X, X[:, 0])
+def dense(solver="auto"):
+    X = np.random.default_rng(0).standard_normal((50, 20))
+    return lambda: PrivateSparseRegressor(solver=solver).fit(X, X[:, 0])
 
 
-def distributed():
+def distributed(solver="auto"):
     dask = pytest.importorskip("dask")
     array = pytest.importorskip("dask.array")
-    X = np.random.default_rng(0).standard_normal((50, 5))
+    X = np.random.default_rng(0).standard_normal((50, 20))
 
     def fit():
         with dask.config.set(scheduler="synchronous"):
-            PrivateSparseRegressor().fit(array.from_array(X, chunks=(25, 5)), X[:, 0])
+            PrivateSparseRegressor(solver=solver).fit(array.from_array(X, chunks=(25, 20)), X[:, 0])
 
     return fit
 
@@ -102,6 +103,12 @@ def cell():
 CALLS = {
     "`PrivateSparseRegressor.fit`, rows in this process": dense,
     "`PrivateSparseRegressor.fit`, rows in a dask array": distributed,
+    "`PrivateSparseRegressor.fit` by hard thresholding, rows in this process": functools.partial(
+        dense, "iht"
+    ),
+    "`PrivateSparseRegressor.fit` by hard thresholding, rows in a dask array": functools.partial(
+        distributed, "iht"
+    ),
     "`fliphat reproduce`, one cell": cell,
 }
 

@@ -43,7 +43,8 @@ def test_accuracy_grows_with_the_budget():
     assert means == sorted(means) and means[0] < 0.3 and means[-1] > 0.95
 
 
-def test_regret_of_the_estimate_in_the_setting_of_the_paper():
+@pytest.mark.parametrize(("solver", "most"), [("iht", 0.005), ("pursuit", 0.02)])
+def test_regret_of_the_estimate_in_the_setting_of_the_paper(solver, most):
     rng = np.random.default_rng(0)
 
     def contexts(n, d=400, phi=0.1):
@@ -58,11 +59,11 @@ def test_regret_of_the_estimate_in_the_setting_of_the_paper():
         truth[:5] = rng.choice([-1, 1], 5) * rng.uniform(0.5, 1, 5)
         X = contexts(2048)
         y = X @ truth + 0.1 * rng.standard_normal(2048)
-        model = PrivateSparseRegressor(1.0, 0.01, sparsity=10, random_state=seed).fit(X, y)
+        model = PrivateSparseRegressor(1.0, 0.01, sparsity=10, random_state=seed, solver=solver).fit(X, y)
         arms = contexts(3 * 1000)
         worth, seen = (arms @ truth).reshape(-1, 3), model.predict(arms).reshape(-1, 3)
         regrets.append(np.mean(worth.max(axis=1) - worth[np.arange(1000), seen.argmax(axis=1)]))
-    assert np.mean(regrets) < 0.005  # arms at random: 1.29
+    assert np.mean(regrets) < most  # arms at random: 1.29
 
 
 def test_the_classifier_comes_close_to_the_truth():

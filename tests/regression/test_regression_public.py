@@ -1,4 +1,7 @@
-"""What the estimators tell the kernel, and what they state: public numbers only."""
+"""What the estimators tell the kernel of hard thresholding, and what they state: public numbers only.
+
+Fits in parts have the same tests in `test_regression_parts.py`.
+"""
 
 import dataclasses
 
@@ -51,7 +54,7 @@ def public_numbers_differ(model, monkeypatch):
 @pytest.mark.parametrize("model", BOTH)
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_replacing_a_row_changes_nothing_public(model, fit_intercept, monkeypatch):
-    assert not public_numbers_differ(model(fit_intercept=fit_intercept), monkeypatch)
+    assert not public_numbers_differ(model(fit_intercept=fit_intercept, solver="iht"), monkeypatch)
 
 
 def test_a_model_that_measures_its_scale_is_caught(monkeypatch):
@@ -60,13 +63,13 @@ def test_a_model_that_measures_its_scale_is_caught(monkeypatch):
             self.feature_scale = float(np.std(X))
             return super().fit(X, y)
 
-    assert public_numbers_differ(Leaking(), monkeypatch)
+    assert public_numbers_differ(Leaking(solver="iht"), monkeypatch)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_replacing_a_row_changes_one_row_of_what_is_passed(fit_intercept, monkeypatch):
     (X, y), (other_X, other_y) = neighbours()
-    model = PrivateSparseRegressor(fit_intercept=fit_intercept, feature_scale=3.0)
+    model = PrivateSparseRegressor(fit_intercept=fit_intercept, feature_scale=3.0, solver="iht")
     (rows, target), _ = told(model, X, y, monkeypatch)
     (other_rows, other_target), _ = told(model, other_X, other_y, monkeypatch)
     assert np.flatnonzero((rows != other_rows).any(axis=1)).tolist() == [17]
@@ -80,17 +83,18 @@ def test_replacing_a_row_changes_one_row_of_what_is_passed(fit_intercept, monkey
 def test_rows_are_passed_without_a_copy(model, dtype, monkeypatch):
     X, y, _ = linear(50, 6)
     X, y = X.astype(dtype), target_for(model, y)
-    (rows, _), _ = told(model(), X, y, monkeypatch)
+    (rows, _), _ = told(model(solver="iht"), X, y, monkeypatch)
     assert rows.dtype == dtype and np.shares_memory(rows, X)
-    (sparse_rows, _), _ = told(model(), matrix := sp.csr_array(X), y, monkeypatch)
+    (sparse_rows, _), _ = told(model(solver="iht"), matrix := sp.csr_array(X), y, monkeypatch)
     assert np.shares_memory(sparse_rows.data, matrix.data)
-    (converted, _), _ = told(model(), X.astype(int), y, monkeypatch)
+    (converted, _), _ = told(model(solver="iht"), X.astype(int), y, monkeypatch)
     assert converted.dtype == np.float64
 
 
 def test_the_noise_passed_is_the_noise_stated(monkeypatch):
     X, y, _ = linear(500, 20)
-    for model in (PrivateSparseRegressor(2.0, 1e-4, 3), PrivateSparseClassifier(2.0, 1e-4, 3)):
+    for kind in BOTH:
+        model = kind(2.0, 1e-4, 3, solver="iht")
         y_for = target_for(type(model), y)
         _, passed = told(model, X, y_for, monkeypatch)
         noise = model.fit(X, y_for).noise_
@@ -111,9 +115,11 @@ def test_the_noise_passed_is_the_noise_stated(monkeypatch):
 
 def test_defaults_are_declared_sizes(monkeypatch):
     X, y, _ = linear(500, 20)
-    _, passed = told(PrivateSparseRegressor(feature_scale=2.0, target_scale=5.0), X, y, monkeypatch)
+    _, passed = told(
+        PrivateSparseRegressor(feature_scale=2.0, target_scale=5.0, solver="iht"), X, y, monkeypatch
+    )
     assert passed["clip"] == 13.0 and passed["l1_radius"] == pytest.approx(2 * np.sqrt(10) * 2.5)
-    _, passed = told(PrivateSparseClassifier(feature_scale=2.0), X, y > 0, monkeypatch)
+    _, passed = told(PrivateSparseClassifier(feature_scale=2.0, solver="iht"), X, y > 0, monkeypatch)
     assert passed["clip"] == 1.3 and passed["loss"] == "logistic"
     given = PrivateSparseRegressor(
         gradient_clip=7.0, l1_radius=3.0, step_size=0.3, iterations=5, target_clip=2.0
@@ -195,9 +201,10 @@ def test_the_schedule_does_less_where_noise_is_larger(loss):
 
 def test_the_schedule_follows_from_the_budget_and_the_shape():
     X, y, _ = linear(2000, 50)
-    iterations = [PrivateSparseRegressor(e).fit(X, y).n_iter_ for e in (0.01, 0.3, 1.0, 1e3)]
+    iterations = [PrivateSparseRegressor(e, solver="iht").fit(X, y).n_iter_ for e in (0.01, 0.3, 1.0, 1e3)]
     assert iterations == sorted(iterations) and len(set(iterations)) == 4
-    assert PrivateSparseRegressor(1.0, 0.0).fit(X, y).n_iter_ < PrivateSparseRegressor(1.0).fit(X, y).n_iter_
+    composed = PrivateSparseRegressor(1.0, solver="iht").fit(X, y)
+    assert PrivateSparseRegressor(1.0, 0.0).fit(X, y).n_iter_ < composed.n_iter_
 
 
 def test_without_a_seed_every_fit_is_another_draw():
@@ -219,7 +226,7 @@ def test_a_seed_repeats_the_draw_and_proves_nothing(model):
 
 def test_records_of_a_fit_outlive_new_parameters():
     X, y, _ = linear(300, 10)
-    model = PrivateSparseRegressor(epsilon=0.5).fit(X, y)
+    model = PrivateSparseRegressor(epsilon=0.5, solver="iht").fit(X, y)
     before, noise = model.guarantee_, model.noise_
     model.set_params(epsilon=50.0, sparsity=2)
     assert model.guarantee_ is before and before.epsilon == 0.5 and model.noise_ is noise

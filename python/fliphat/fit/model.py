@@ -421,6 +421,7 @@ def _forgotten(known: KnownSparse, told: Told) -> KnownSparse:
         known,
         columns=np.zeros(0, np.int64),
         units=np.zeros(0),
+        theta=known.theta[:1],
         moments=np.ones((1, 1)),
         precision=np.zeros((1, 1)),
     )
@@ -469,7 +470,14 @@ def _typical(known: KnownSparse, t: Tuning) -> tuple[float, float]:
     x, k = known.context_size, len(known.columns)
     above = np.triu_indices(k, 1)
     sides = (
-        (known.row_mean, known.row_mean_weight, known.precision[0, 1:], known.moments[0, 1:], x * x),
+        (
+            known.row_mean,
+            known.row_mean_weight,
+            # Precisions are of moments with a constant column of x, and not of 1.
+            known.precision[0, 1:] * x * x,
+            known.moments[0, 1:],
+            x * x,
+        ),
         (
             known.row_product,
             known.row_product_weight,

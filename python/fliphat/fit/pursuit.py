@@ -304,6 +304,8 @@ class RowSums:
     rewards, present : ndarray, shape (n,)
     known : KnownSparse
         What the plan was made from.
+    threads : int, optional
+        By default all cores, or one if the work is small. It never changes the result.
     """
 
     def __init__(
@@ -313,9 +315,11 @@ class RowSums:
         rewards: npt.NDArray[np.float64],
         present: npt.NDArray[np.bool_],
         known: KnownSparse,
+        *,
+        threads: int | None = None,
     ) -> None:
         self._plan, self._rows, self._present, self._known = plan, rows, present, known
-        self._rewards = rewards
+        self._rewards, self._threads = rewards, threads
         self._support = np.zeros((rows.shape[0], 1 + len(known.columns) + plan.steps.picks))
         self._left: npt.NDArray[np.float64] | None = None
 
@@ -332,7 +336,13 @@ class RowSums:
             reward_range=told.reward_range,
         )
         scores, self._left = sums.candidate_sums(
-            self._rows, self._rewards, self._present, public, steps.pick_clip, self._support
+            self._rows,
+            self._rewards,
+            self._present,
+            public,
+            steps.pick_clip,
+            self._support,
+            threads=self._threads,
         )
         return scores
 
@@ -343,16 +353,23 @@ class RowSums:
         assert self._left is not None
         plan, support, left, present = self._plan, self._support, self._left, self._present
         steps = plan.steps
+        threads = self._threads
         if len(columns):
             chosen = None if plan.units is None else plan.units[columns]
             first = 1 + len(self._known.columns)
-            kernels.gather_columns(self._rows, columns, support, first=first, units=chosen)
-        gradient, _ = sums.whitened_sums(support, left, present, steps.value_clip, steps.whiten)
-        moments = kernels.second_moments(support, radius=RADIUS, scale=RADIUS / steps.ball, present=present)
+            kernels.gather_columns(self._rows, columns, support, first=first, units=chosen, threads=threads)
+        gradient, _ = sums.whitened_sums(
+            support, left, present, steps.value_clip, steps.whiten, threads=threads
+        )
+        moments = kernels.second_moments(
+            support, radius=RADIUS, scale=RADIUS / steps.ball, present=present, threads=threads
+        )
         size, _ = kernels.clipped_size(left, steps.size_cap, present=present)
         whole: tuple[int, ...] = ()
         if "rows" in steps.shares:
-            whole = sums.row_numbers(self._rows, present, steps.one, plan.octaves, plan.units)
+            whole = sums.row_numbers(
+                self._rows, present, steps.one, plan.octaves, plan.units, threads=threads
+            )
         upper = np.triu_indices(support.shape[1])
         return np.concatenate([gradient, moments[upper], [size], whole]).astype(np.int64)
 

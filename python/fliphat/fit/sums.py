@@ -69,6 +69,8 @@ def candidate_sums(
     public: Public,
     clip: float,
     support: _Floats,
+    *,
+    threads: int | None = None,
 ) -> tuple[npt.NDArray[np.int64], _Floats]:
     """Return the sums over rows of ``(row / units - shift) * residual``, clipped, of all columns; residuals.
 
@@ -90,12 +92,19 @@ def candidate_sums(
         loss=public.loss,
         reward_range=public.reward_range,
         present=present,
+        threads=threads,
     )
     return sums, left
 
 
 def whitened_sums(
-    support: _Floats, left: _Floats, present: _Present, clip: float, whiten: npt.NDArray[np.float64]
+    support: _Floats,
+    left: _Floats,
+    present: _Present,
+    clip: float,
+    whiten: npt.NDArray[np.float64],
+    *,
+    threads: int | None = None,
 ) -> tuple[npt.NDArray[np.int64], float]:
     """Return the sums of ``whiten @ row * residual``, clipped, and their step.
 
@@ -106,11 +115,17 @@ def whitened_sums(
     support : ndarray, shape (n, m)
         Ones and public columns.
     """
-    return kernels.whitened_gradient(support, left, whiten, clip, present=present)
+    return kernels.whitened_gradient(support, left, whiten, clip, present=present, threads=threads)
 
 
 def row_numbers(
-    rows: Any, present: _Present, context_size: float, octaves: float, units: _Floats | None = None
+    rows: Any,
+    present: _Present,
+    context_size: float,
+    octaves: float,
+    units: _Floats | None = None,
+    *,
+    threads: int | None = None,
 ) -> tuple[int, int, int]:
     """Return three sums over whole rows that say how large contexts are and what they have in common.
 
@@ -118,7 +133,7 @@ def row_numbers(
     ``octaves / LIMIT``; its mean over that root, and the square of this, both in steps of ``1 / LIMIT``.
     Replacing one row moves the first two by at most ``2 * LIMIT`` and the third by at most ``LIMIT``.
     """
-    return kernels.row_numbers(rows, context_size, octaves, units=units, present=present)
+    return kernels.row_numbers(rows, context_size, octaves, units=units, present=present, threads=threads)
 
 
 def even_intervals(values: _Floats, present: _Present, grid: _Floats) -> npt.NDArray[np.int64]:

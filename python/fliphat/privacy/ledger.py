@@ -124,8 +124,8 @@ class Ledger:
 
         Parameters
         ----------
-        noise : NoiseScales or PricedRelease
-            What the fit will release.
+        noise : NoiseScales, PricedRelease or Fraction
+            What the fit will release; or the zCDP cost that it will not pass, whatever it finds on its way.
         claim : Guarantee
             The fit's own claim.
 
@@ -237,6 +237,10 @@ class Ledger:
 
 
 def _cost(noise: Any, claim: Guarantee) -> _Spent:
+    if isinstance(noise, Fraction):
+        if claim.release is not None or claim.rho is None or noise < claim.rho:
+            raise ValueError("noise must be the zCDP cost that the fit's own claim follows from, or more")
+        return _Spent(noise, None, None, claim.seeded)
     if isinstance(noise, PricedRelease):
         if noise.users != 1 or noise.beside:
             raise ValueError("noise must be priced for all rows of a person in one fit")

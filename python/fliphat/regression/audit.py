@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fliphat.fit.plan import IhtPlan
 from fliphat.privacy.audit.cases import DIM, PUSH, ROWS, SPARSITY, Case, push_views, pushed_sides
 from fliphat.privacy.audit.replay import Recording, recorded_fits, replaying
 from fliphat.regression.regressor import PrivateSparseRegressor
@@ -16,12 +17,16 @@ def regressor_case() -> Case:
     def record() -> Recording:
         fits = []
         for X, y in pushed_sides("squared"):
-            model = PrivateSparseRegressor(epsilon=epsilon, delta=delta, sparsity=SPARSITY, l1_radius=1e6)
+            model = PrivateSparseRegressor(
+                epsilon=epsilon, delta=delta, sparsity=SPARSITY, l1_radius=1e6, solver="iht"
+            )
             with recorded_fits() as calls:
                 model.fit(X, y)
             fits.append(calls)
         # The scales only say what to look at: what is looked at was fitted with whatever `fit` chose.
-        settings = model._plan(ROWS, DIM).kernel_arguments
+        plan = model._plan(ROWS, DIM)
+        assert isinstance(plan, IhtPlan)
+        settings = plan.kernel_arguments
         unit = settings["step_size"] * settings["clip"] / (2**15 * ROWS)
         scales = (settings["pick_scale"], settings["value_scale"])
         views = push_views(1, *scales, unit, (ROWS - 1) * PUSH)

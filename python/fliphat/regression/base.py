@@ -1,7 +1,8 @@
-"""What both estimators share: from parameters and data to one release, and from a release to scores."""
+"""What both estimators share: from parameters and data to a private fit, and from a fit to scores."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,15 +11,18 @@ import numpy.typing as npt
 from fliphat import arguments, kernels
 from fliphat.fit import defaults, run
 from fliphat.fit.one_fit import OneFit, plan_one_fit
+from fliphat.fit.parts import PartsFit
 from fliphat.fit.plan import IhtPlan
 from fliphat.kernels._rows import vector
 from fliphat.privacy.guarantee import Guarantee, state_guarantee
 from fliphat.privacy.ledger import Ledger
 from fliphat.privacy.paper import PaperNoise
-from fliphat.privacy.scales import MAX_COUNT, NoiseScales
-from fliphat.regression import data
+from fliphat.privacy.priced import PricedRelease
+from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, VALUE_NOISES, NoiseScales
+from fliphat.regression import data, solvers
 from fliphat.regression.dask.arrays import DaskRows
 from fliphat.regression.dask.fit import from_blocks
+from fliphat.regression.dask.parts import parts_from_blocks
 from fliphat.regression.sklearn_compat import BaseEstimator, NotFittedError
 
 __all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "LinearEstimator", "refuse_unknown"]
@@ -50,12 +54,13 @@ class LinearEstimator(BaseEstimator):
     start: npt.ArrayLike | None
     random_state: int | None
     ledger: Ledger | None
+    solver: str
 
     coef_: npt.NDArray[np.float64]
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
     n_iter_: int
-    noise_: NoiseScales | PaperNoise
+    noise_: NoiseScales | PaperNoise | tuple[PricedRelease, ...]
     guarantee_: Guarantee
 
     def __sklearn_tags__(self) -> Any:
@@ -107,11 +112,69 @@ class LinearEstimator(BaseEstimator):
             split=self.split,
         )
 
-    def _release(self, X: Any, rows: Any, y: Any, plan: IhtPlan) -> float:
+    def _plan_fit(
+        self, public: OneFit, only_iht: Mapping[str, bool], *, residual_scale: float
+    ) -> IhtPlan | PartsFit:
+        """Plan a fit with proven noise by the solver asked for, or by the one that is right by default."""
+        solver = solvers.choose(self.solver, public, only_iht, residual_scale=residual_scale)
+        if solver != "iht":
+            fit = solvers.plan_parts(
+                public,
+                intercept=bool(self.fit_intercept),
+                residual_scale=residual_scale,
+                accounting=None if self.ledger is None else "zcdp",
+            )
+            if solver == "pursuit" or solvers.better_in_parts(fit):
+                return fit
+        return self._plan_proven(public, residual_scale=residual_scale)
+
+    def _only_iht(self) -> dict[str, bool]:
+        """Arguments that hard thresholding has and pursuit has not, and whether they were given."""
+        if self.mechanism is not None:
+            arguments.choice("mechanism", self.mechanism, MECHANISMS)
+        if self.value_noise is not None:
+            arguments.choice("value_noise", self.value_noise, VALUE_NOISES)
+        names = ("gradient_clip", "l1_radius", "iterations", "step_size", "split", "start")
+        return {
+            "delta=0": self.delta == 0,
+            "mechanism='laplace'": self.mechanism == "laplace",
+            **{f"value_noise={noise!r}": self.value_noise == noise for noise in ("gaussian", "laplace")},
+            **{name: getattr(self, name) is not None for name in names},
+        }
+
+    def _release(self, X: Any, rows: Any, y: Any, plan: IhtPlan | PartsFit) -> float:
         """Run the plan, store what is public, and return the intercept."""
+        if isinstance(plan, PartsFit):
+            coefficients, intercept = self._release_parts(rows, y, plan)
+        else:
+            coefficients, intercept = self._release_one(rows, y, plan)
+        self.coef_ = coefficients
+        self.n_features_in_ = rows.shape[1]
+        names = data.feature_names(X)
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return intercept
+
+    def _release_parts(self, rows: Any, y: Any, plan: PartsFit) -> tuple[npt.NDArray[np.float64], float]:
+        guarantee = solvers.parts_guarantee(plan)
+        if self.ledger is not None:
+            assert guarantee.rho is not None  # zCDP is charged with a ledger
+            guarantee = self.ledger.spend(guarantee.rho, guarantee)
+        if isinstance(rows, DaskRows):
+            known, releases = parts_from_blocks(plan, rows, y)
+        else:
+            known, releases = solvers.parts_from_rows(plan, rows, y)
+        self.n_iter_ = plan.parts.count
+        self.noise_ = releases
+        self.guarantee_ = guarantee
+        return known.estimate.to_dense(), known.intercept if self.fit_intercept else 0.0
+
+    def _release_one(self, rows: Any, y: Any, plan: IhtPlan) -> tuple[npt.NDArray[np.float64], float]:
         # The claim is stated, with a warning if it is the paper's, before the rows are read.
         guarantee = state_guarantee(
-            plan.noise, setting="regression", seeded=plan.seed is not None, stacklevel=4
+            plan.noise, setting="regression", seeded=plan.seed is not None, stacklevel=5
         )
         features = rows.shape[1]
         scale = float(self.feature_scale)
@@ -124,17 +187,10 @@ class LinearEstimator(BaseEstimator):
             if self.fit_intercept:
                 rows = data.with_constant(rows, scale)
             theta = run.from_rows(plan, rows, y, start=start)
-        self.coef_ = theta[:features].copy()
         self.n_iter_ = plan.iterations
         self.noise_ = plan.noise
         self.guarantee_ = guarantee
-        self.n_features_in_ = features
-        names = data.feature_names(X)
-        if names is not None:
-            self.feature_names_in_ = names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return float(theta[features]) * scale if self.fit_intercept else 0.0
+        return theta[:features].copy(), float(theta[features]) * scale if self.fit_intercept else 0.0
 
     def _start(self, features: int, scale: float) -> npt.NDArray[np.float64] | None:
         if self.start is None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit import defaults
+from fliphat.fit.parts import PartsFit
 from fliphat.fit.plan import IhtPlan
 from fliphat.privacy.ledger import Ledger
 from fliphat.regression import data
@@ -22,7 +23,8 @@ __all__ = ["PrivateSparseClassifier"]
 class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
     """Sparse logistic regression for two classes, with differential privacy for each row.
 
-    The fit is noisy iterative hard thresholding (:func:`fliphat.kernels.niht`) on the logistic loss. As in
+    The fit is pursuit over a public split of the rows, or noisy iterative hard thresholding
+    (:func:`fliphat.kernels.niht`) over all of them, on the logistic loss: see `solver`. As in
     :class:`PrivateSparseRegressor`, nothing public is estimated from the rows, **every fit is a release**
     and the costs of several add up, ``guarantee_`` and ``noise_`` are frozen records of one fit, and
     `predict`, `predict_proba` and `score` are as private as the rows they are given.
@@ -34,14 +36,16 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
     delta : float
         In ``[0, 1)``; well below one over the number of rows. 0 asks for pure differential privacy.
     sparsity : int, optional
-        Coefficients kept, the intercept included. By default 10, or all if there are fewer.
+        Coefficients kept at most; hard thresholding counts the intercept as one. By default 10, or all if
+        there are fewer. If it is the number of columns, pursuit picks nothing and measures all of them.
     classes : pair of labels, optional
         The two labels, in any order. By default they are read from y, which makes the set of labels public:
         it is not covered by the guarantee, and a fit on rows of one class is refused. Give them whenever one
         row could decide whether a class appears at all.
     fit_intercept : bool
-        Fit an intercept, as one more coordinate: a column that holds `feature_scale`, clipped and picked like
-        any other. It costs a copy of X; without it no copy is made, and a row of zeros is a toss-up.
+        Fit an intercept. For pursuit it is always there and never has to be picked. For hard thresholding it
+        is one more coordinate: a column that holds `feature_scale`, clipped and picked like any other, which
+        costs a copy of X. Without it, a row of zeros is a toss-up.
     feature_scale : float
         Typical size of a feature. Public: declare it, never measure it on these rows. A wrong one costs
         accuracy, not privacy.
@@ -71,7 +75,17 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
     ledger : fliphat.privacy.Ledger, optional
         One account for all fits on the same people, such as those of a cross-validation: a fit is written
         down there before its rows are read, refused if it passes the ledger's budget, and ``guarantee_`` says
-        what all fits together cost. Scores on private rows are not covered.
+        what all fits together cost. Scores on private rows are not covered. A fit in parts is charged in zCDP
+        there, and needs more noise for it.
+    solver : {"auto", "pursuit", "iht"}
+        "pursuit" deals the rows out to a few parts by their position, uses each row once, and spends the
+        whole budget on every part; what earlier parts released plans the later ones. It takes correlated
+        columns and corrects wrong scales. "iht" is noisy iterative hard thresholding over all rows. "auto" is
+        pursuit where there are more columns than `sparsity` and rows enough (about ``50 * sparsity``
+        over the budget of one Gaussian release), and hard thresholding otherwise, which has the better
+        classes then; also if an argument is given that only hard thresholding has: `gradient_clip`,
+        `l1_radius`, `iterations`, `step_size`, `split`, `start`, ``mechanism="laplace"``, another
+        `value_noise` or ``delta=0``. See Notes of :class:`PrivateSparseRegressor`.
 
     Attributes
     ----------
@@ -82,9 +96,10 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
     intercept_ : ndarray of float64, shape (1,)
     guarantee_ : fliphat.privacy.guarantee.Guarantee
         What this fit protects, how strongly, and whether it is proven.
-    noise_ : NoiseScales
-        The noise it was fitted with.
+    noise_ : tuple of PricedRelease, or NoiseScales
+        The noise it was fitted with: of each part, or of hard thresholding.
     n_iter_ : int
+        Parts, or iterations.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had column names, all strings.
@@ -128,6 +143,7 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         start: npt.ArrayLike | None = None,
         random_state: int | None = None,
         ledger: Ledger | None = None,
+        solver: str = "auto",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -146,6 +162,7 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         self.start = start
         self.random_state = random_state
         self.ledger = ledger
+        self.solver = solver
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Fit privately: one release.
@@ -153,8 +170,9 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         Parameters
         ----------
         X : array_like or SciPy sparse, shape (n_samples, n_features)
-            float32 and float64 in C order, or canonical CSR, are not copied unless an intercept is fitted;
-            anything else is converted. Or a dask array; see Notes of :class:`PrivateSparseRegressor`.
+            float32 and float64 in C order, or canonical CSR, are copied a part at a time by pursuit, and by
+            hard thresholding only if an intercept is fitted; anything else is converted. Or
+            a dask array; see Notes of :class:`PrivateSparseRegressor`.
         y : array_like or dask array, shape (n_samples,)
             Two labels: integers, booleans or strings.
 
@@ -233,6 +251,6 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _plan(self, rows: int, features: int) -> IhtPlan:
+    def _plan(self, rows: int, features: int) -> IhtPlan | PartsFit:
         public = self._public_numbers(rows, features, score_scale=defaults.LOG_ODDS_SCALE, target_clip=None)
-        return self._plan_proven(public, residual_scale=defaults.RESIDUAL_SCALE)
+        return self._plan_fit(public, self._only_iht(), residual_scale=defaults.RESIDUAL_SCALE)

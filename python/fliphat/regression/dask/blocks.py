@@ -16,6 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import __version__, kernels
+from fliphat.fit.model import KnownSparse
+from fliphat.fit.parts import Parts
+from fliphat.fit.pursuit import PursuitPlan, RowSums
 from fliphat.kernels._rows import is_sparse
 from fliphat.regression import data
 from fliphat.regression import labels as labels_of
@@ -23,12 +26,14 @@ from fliphat.regression import labels as labels_of
 __all__ = [
     "Block",
     "Declared",
+    "PartQuestion",
     "Question",
     "Refusal",
     "add",
     "aligned",
     "labels",
     "length",
+    "part_sums",
     "prepare",
     "sums",
 ]
@@ -63,6 +68,8 @@ class Declared:
     constant: float | None
     #: The two labels; None if y holds numbers.
     classes: npt.NDArray[Any] | None
+    #: Whether values must be looked at before the first sums: a kernel that refuses them need not be told.
+    finite: bool = False
     version: str = __version__
 
 
@@ -86,14 +93,30 @@ class Question:
     loss: Literal["squared", "logistic"]
 
 
+@dataclass(frozen=True)
+class PartQuestion:
+    """One part's plan and what it was made from: all public, and all that workers are sent about a part."""
+
+    part: int
+    parts: Parts
+    plan: PursuitPlan
+    known: KnownSparse
+
+    @property
+    def vector_length(self) -> int:
+        """Numbers of the part's vector."""
+        m = len(self.plan.steps.whiten)
+        return m + m * (m + 1) // 2 + 1 + (3 if "rows" in self.plan.steps.shares else 0)
+
+
 def prepare(x: Any, y: Any, declared: Declared) -> Block | Refusal:
     """Check a block against what was declared of it, and bring it into the form the kernel reads."""
     if declared.version != __version__:
         return Refusal("RuntimeError", "workers must have the same version of fliphat as the client")
     try:
         _require_declared(x, y, declared)
-        # Whether values are finite the kernel sees in the first iteration, before any noise.
-        rows = _aligned(data.as_rows(x, finite=False))
+        # Where it is not asked for here, the kernel sees it in the first iteration, before any noise.
+        rows = _aligned(data.as_rows(x, finite=declared.finite))
         if declared.constant is not None:
             rows = data.with_constant(rows, declared.constant)
         if declared.classes is None:
@@ -125,6 +148,28 @@ def sums(block: Block | Refusal, question: Question) -> npt.NDArray[np.int64] | 
     except (TypeError, ValueError) as refused:
         return _refusal(refused)
     return total
+
+
+def part_sums(
+    block: Block | Refusal, begin: int, question: PartQuestion, columns: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.int64] | Refusal:
+    """Return the exact sums of a block's rows that are in a part: of candidates, or of the vector.
+
+    `begin` is the position of the block's first row among all rows.
+    """
+    if isinstance(block, Refusal):
+        return block
+    plan = question.plan
+    at = np.flatnonzero(question.parts.of(begin, begin + block.rows.shape[0]) == question.part)
+    if not len(at):
+        return np.zeros(plan.dim if columns is None else question.vector_length, np.int64)
+    try:
+        rows, present = _aligned(block.rows)[at], np.ones(len(at), np.bool_)
+        # One thread: Dask already runs a task on each core it was given.
+        of_rows = RowSums(plan, rows, block.target[at], present, question.known, threads=1)
+        return of_rows.candidates() if columns is None else of_rows.vector(columns)
+    except (TypeError, ValueError) as refused:
+        return _refusal(refused)
 
 
 def add(parts: Sequence[npt.NDArray[np.int64] | Refusal]) -> npt.NDArray[np.int64] | Refusal:

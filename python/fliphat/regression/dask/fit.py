@@ -14,7 +14,7 @@ from fliphat.regression.dask import blocks as on_worker
 from fliphat.regression.dask import cluster
 from fliphat.regression.dask.arrays import DaskRows, DaskTarget
 
-__all__ = ["from_blocks"]
+__all__ = ["added", "from_blocks", "prepared"]
 
 #: Bytes of sums that one task adds, and how many sums that may be: a tree of few levels has few delays.
 _ADDED_BYTES, _MOST_ADDED = 1 << 26, 64
@@ -28,7 +28,7 @@ def from_blocks(
     constant: float | None,
 ) -> npt.NDArray[np.float64]:
     """Fit where the rows are, and return the one estimate that is released."""
-    blocks = _prepared(rows, target, constant)
+    blocks = prepared(rows, target, constant)
     rule = {name: plan.kernel_arguments[name] for name in ("clip", "reward_clip", "loss")}
     handed_over = 0
 
@@ -50,28 +50,37 @@ def from_blocks(
         raise
 
 
-def _prepared(rows: DaskRows, target: DaskTarget, constant: float | None) -> list[Any]:
+def prepared(
+    rows: DaskRows, target: DaskTarget, constant: float | None, *, finite: bool = False
+) -> list[Any]:
     """Start checking every block where it is, and keep it there; a refusal shows in the first sums."""
     prepare = cluster.task(on_worker.prepare, "fliphat-block")
     return cluster.persist(
         [
-            prepare(x, y, on_worker.Declared(length, rows.columns, rows.dtype, constant, target.classes))
+            prepare(
+                x, y, on_worker.Declared(length, rows.columns, rows.dtype, constant, target.classes, finite)
+            )
             for x, y, length in zip(rows.blocks, target.blocks, rows.lengths, strict=True)
         ]
     )
 
 
 def _total(blocks: Sequence[Any], question: on_worker.Question) -> npt.NDArray[np.int64]:
-    """Return the sums of all blocks, added up on the workers: neighbours first, a few at a time."""
+    """Return the sums of all blocks."""
     sums = cluster.task(on_worker.sums, "fliphat-sums", question=question)
+    return added([sums(block) for block in blocks], question.dim)
+
+
+def added(sums: Sequence[Any], width: int) -> npt.NDArray[np.int64]:
+    """Return the total of delayed sums, added up on the workers: neighbours first, a few at a time."""
     add = cluster.task(on_worker.add, "fliphat-add")
-    level = [sums(block) for block in blocks]
-    fan_in = min(max(_ADDED_BYTES // (8 * question.dim), 2), _MOST_ADDED)
+    level = list(sums)
+    fan_in = min(max(_ADDED_BYTES // (8 * width), 2), _MOST_ADDED)
     while True:
         level = [add(level[i : i + fan_in]) for i in range(0, len(level), fan_in)]
         if len(level) == 1:
             break
-    total = cluster.compute(level[0])
-    if isinstance(total, on_worker.Refusal):
-        raise total.error()
-    return on_worker.aligned(total)
+    found = cluster.compute(level[0])
+    if isinstance(found, on_worker.Refusal):
+        raise found.error()
+    return on_worker.aligned(found)
