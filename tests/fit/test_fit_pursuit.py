@@ -63,7 +63,7 @@ class TestSums:
                 moved,
                 sums.whitened_sums(support, left, present, 0.7, whiten)[0],
                 np.array(sums.row_numbers(rows, present, 1.0, 3.5, units)),
-                sums.even_intervals(rewards, present, np.linspace(-100, 100, 9)),
+                sums.near(np.abs(rewards), present, 2.0 ** np.arange(-3, 8), np.sqrt(8.0)),
                 sums.windows(rewards, present, 10.0, 8),
             ]
 
@@ -72,7 +72,7 @@ class TestSums:
         other_rewards[i], other_present[i] = rng.choice([1e300, -1e300, 0.0, 5.0]), rng.random() < 0.7
         before = all_sums(rows, rewards, present)
         after = all_sums(other_rows, other_rewards, other_present)
-        bounds = [2**16, 2**16, 2**16, np.array([2**16, 2**16, 2**15]), 2, 1]
+        bounds = [2**16, 2**16, 2**16, np.array([2**16, 2**16, 2**15]), 1, 1]
         for one, two, bound in zip(before, after, bounds, strict=True):
             assert (np.abs(one - two) <= bound).all()
 
@@ -261,6 +261,20 @@ class TestLearning:
             assert abs(known.intercept - centre) < 4.0
             assert 0.5 < known.residual_size < 8.0
             assert (known.episodes, known.fits) == (1, 0)
+
+    @pytest.mark.parametrize("spread", [2e-4, 50.0])
+    def test_the_pilot_finds_how_far_apart_rewards_are(self, spread: float) -> None:
+        found = []
+        for seed in range(8):
+            fit = Pursuit(settings(epsilon=1.0, reward_scale="estimate", seed=seed))
+            plan = fit.plan(0, fit.begin())
+            rewards = spread * (3 + np.random.default_rng(seed).standard_normal(plan.rows))
+            known = fit.run(plan, np.zeros((plan.rows, 40)), rewards, np.ones(plan.rows, bool), fit.begin())
+            found.append((known.residual_size / spread, known.intercept / spread - 3))
+        sizes, errors = np.array(found).T
+        assert 0.7 < np.median(sizes) < 1.4
+        assert ((sizes > 1 / 4) & (sizes < 4)).sum() >= 7
+        assert np.median(np.abs(errors)) < 0.6
 
     def test_columns_in_other_units(self) -> None:
         units = 10.0 ** np.random.default_rng(0).integers(-3, 4, 40)

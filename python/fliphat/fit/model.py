@@ -248,8 +248,8 @@ def begin(told: Told) -> KnownSparse:
     """Return what is known before anything is released."""
     t = told.tuning
     wide = told.sparsity / 10
-    picks = max(t.first_picks, t.picks_for_budget * told.mu**2) * math.sqrt(wide)
-    picks = max(min(picks, told.sparsity / 2), 1.0)
+    picks = max(1.0, t.picks_for_budget * told.mu) * math.sqrt(wide)
+    picks = max(min(picks, 0.4 * told.sparsity), 1.0)
     log_dim = math.log(max(told.dim, 2))
     noise = 2 * math.sqrt(int(picks) / t.pick_share) / told.mu
     # A coefficient of typical size moves a mean gradient by about 0.235 clips.

@@ -1,10 +1,11 @@
 """The pilot: where rewards are, and how far apart, before anything else is asked of them.
 
-Some rounds of their own, played uniformly, buy two picks of the exponential mechanism: the median distance
-between two rewards, on a geometric grid, and then the place where most rewards are, among multiples of that
-distance. Near zero is more likely beforehand: a public weight of 1/(1 + j) for the j-th multiple lets few
-rounds find rewards near zero and lets more of them find rewards a million distances away. The rows of a pilot
-are never fitted.
+Some rounds of their own, played uniformly, buy two picks of the exponential mechanism: about how far apart
+two rewards are, on a geometric grid, and then the place where most rewards are, among multiples of that
+distance. Both count what is near a candidate, so one reward moves a count by one. What was told, and near
+zero, is more likely beforehand: a public weight of 1/(1 + j) for a candidate j octaves or steps away
+lets few rounds find what is near and lets more of them find rewards a million distances away. The rows of a
+pilot are never fitted.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fliphat.privacy.priced import PickNoise, PricedRelease
 __all__ = ["PilotPlan", "facts", "length", "plan", "run"]
 
 #: Rounds of a pilot, times mu.
-_ROUNDS: Final = 60.0
+_ROUNDS: Final = 45.0
 
 _FEWEST: Final = 60
 
@@ -33,11 +34,17 @@ _STEPS: Final = 2**10
 #: Distances reach from 2**-20 to 2**20 scales, by quarters of a factor of two.
 _OCTAVES, _QUARTERS = 20, 4
 
-#: Places reach this many distances to either side.
+#: Places reach this many steps to either side.
 _MOST: Final = 2**21
 
-#: Median distance of two draws from a normal law, in standard deviations.
-_MEDIAN_DISTANCE: Final = 0.954
+#: Distances within this factor count for a candidate: most of a normal law's, and hardly any of a far one's.
+_FACTOR: Final = math.sqrt(8.0)
+
+#: The distance near which most distances of two draws from a normal law are, in standard deviations.
+_USUAL_DISTANCE: Final = 1.02
+
+#: Places are multiples of this many distances, and what is within two of these steps counts for them.
+_STEP: Final = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +65,8 @@ def length(mu: float) -> int:
 
 def plan(told: model.Told, settings: Settings, accounting: str) -> PilotPlan:
     """Return the plan of a policy's pilot."""
-    # Replacing one row changes one distance, which moves its scores by 2, and one place, which moves by 1.
-    template = [PickNoise(2 * _STEPS, 200 * _STEPS), PickNoise(_STEPS, 100 * _STEPS)]
+    # Replacing one row changes one distance and one place, each of which moves a count by 1.
+    template = [PickNoise(_STEPS, 100 * _STEPS), PickNoise(_STEPS, 100 * _STEPS)]
     release = draw.priced(template, settings, accounting)
     return PilotPlan(told=told, rows=length(told.mu), release=release, seed=settings.seed)
 
@@ -75,18 +82,16 @@ def run(
     pairs = len(rewards) // 2
     first, second = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
     points = np.arange(-_OCTAVES * _QUARTERS, _OCTAVES * _QUARTERS + 1) / _QUARTERS
-    grid = np.concatenate([[0.0], plan.told.reward_scale * 2.0**points])
+    grid = plan.told.reward_scale * 2.0**points
     with np.errstate(over="ignore"):
         distances = np.abs(rewards[first] - rewards[second])
-    even = sums.even_intervals(distances, present[first] & present[second], grid)
-    at = _pick(noise, plan, 0, even)
-    distance = math.sqrt(max(grid[at], grid[1] / 4) * grid[at + 1])
-    # A little wider than found: of windows that are too narrow none has many rewards.
-    width = 1.5 * distance
-    counts = sums.windows(rewards, present, width, _MOST)
-    where = np.arange(len(counts)) + 1 - _MOST
-    centre = float(where[_pick(noise, plan, 1, counts, np.log1p(np.abs(where)))] * width)
-    found = model.centred(known, plan.told, centre, distance / _MEDIAN_DISTANCE)
+    near = sums.near(distances, present[first] & present[second], grid, _FACTOR)
+    distance = float(grid[_pick(noise, plan, 0, near, np.log1p(np.abs(points)))])
+    step = _STEP * distance
+    counts = sums.windows(rewards, present, step, _MOST)
+    where = np.arange(len(counts)) + 2 - _MOST
+    centre = float(where[_pick(noise, plan, 1, counts, np.log1p(np.abs(where)))] * step)
+    found = model.centred(known, plan.told, centre, distance / _USUAL_DISTANCE)
     return replace(found, episodes=known.episodes + 1)
 
 
@@ -95,16 +100,14 @@ def _pick(
     plan: PilotPlan,
     which: int,
     counts: npt.NDArray[np.int64],
-    unlikely: npt.NDArray[np.float64] | None = None,
+    unlikely: npt.NDArray[np.float64],
 ) -> int:
     """Return a candidate picked by its count, less a public handicap."""
     pick = plan.release.noise[which]
     assert isinstance(pick, PickNoise)
-    scores = counts * _STEPS
-    if unlikely is not None:
-        scores = scores - np.rint(pick.scale * unlikely).astype(np.int64)
+    scores = counts * _STEPS - np.rint(pick.scale * unlikely).astype(np.int64)
     # Picks go by absolute values: all scores are raised above 0, by the same public number.
-    lowest = plan.rows * _STEPS + math.ceil(pick.scale * math.log(2 * _MOST))
+    lowest = math.ceil(pick.scale * math.log(2 * _MOST))
     columns, _ = noise.picks(scores + lowest, pick, excluded=np.zeros(0, np.int64), signed=False)
     return int(columns[0])
 

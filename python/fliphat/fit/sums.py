@@ -19,7 +19,7 @@ __all__ = [
     "LIMIT",
     "Public",
     "candidate_sums",
-    "even_intervals",
+    "near",
     "row_numbers",
     "whitened_sums",
     "windows",
@@ -136,23 +136,22 @@ def row_numbers(
     return kernels.row_numbers(rows, context_size, octaves, units=units, present=present, threads=threads)
 
 
-def even_intervals(values: _Floats, present: _Present, grid: _Floats) -> npt.NDArray[np.int64]:
-    """Return how well each interval between two points of a grid holds the median of the values that came.
+def near(values: _Floats, present: _Present, grid: _Floats, factor: float) -> npt.NDArray[np.int64]:
+    """Return how many of the values that came are within a factor of each point of a grid.
 
-    0 if it does, otherwise minus how many more values are on one side than on the other. Replacing one value
-    moves each by at most 2.
+    Replacing one value moves each by at most 1.
     """
     came = np.sort(values[present])
-    below = 2 * np.searchsorted(came, grid).astype(np.int64) - len(came)
-    return -np.maximum(np.maximum(below[:-1], -below[1:]), 0)
+    return (np.searchsorted(came, grid * factor) - np.searchsorted(came, grid / factor)).astype(np.int64)
 
 
-def windows(values: _Floats, present: _Present, width: float, most: int) -> npt.NDArray[np.int64]:
-    """Return how many of the values that came are within `width` of each multiple of it, up to `most`.
+def windows(values: _Floats, present: _Present, step: float, most: int) -> npt.NDArray[np.int64]:
+    """Return how many of the values that came are within two steps of each multiple of a step, up to `most`.
 
-    Entry j is about ``(j + 1 - most) * width``; values beyond count at the ends. Replacing one value moves
+    Entry j is about ``(j + 2 - most) * step``; values beyond count at the ends. Replacing one value moves
     each by at most 1.
     """
-    cell = np.clip(np.floor(np.clip(values[present] / width, -2.0 * most, 2.0 * most)), -most, most - 1)
-    counts = np.bincount(cell.astype(np.int64) + most, minlength=2 * most)
-    return (counts[:-1] + counts[1:]).astype(np.int64)
+    cell = np.clip(np.floor(np.clip(values[present] / step, -2.0 * most, 2.0 * most)), -most, most - 1)
+    counts = np.bincount(cell.astype(np.int64) + most, minlength=2 * most).astype(np.int64)
+    pairs = counts[:-1] + counts[1:]
+    return pairs[:-2] + pairs[2:]

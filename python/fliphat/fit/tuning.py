@@ -31,8 +31,8 @@ class Tuning:
         Shares of second moments, of the residuals' size, and where they are asked for of the rows' sizes.
     guess, doubt : float
         Prior mean (times the picked sign) and deviation of a new coefficient.
-    first_picks, picks_for_budget : float
-        The first episode picks ``max(first_picks, picks_for_budget * mu^2) * sqrt(s / 10)`` columns.
+    picks_for_budget : float
+        The first episode picks ``max(1, picks_for_budget * mu) * sqrt(s / 10)`` columns, at most 0.4 s.
     pick_clip, value_clip : float
         Bounds on a row's gradient: of candidates in units of their size times r, whitened in units of r.
     rows_for_noise, rows_for_sampling : float
@@ -51,8 +51,6 @@ class Tuning:
     row_share: float
     guess: float
     doubt: float
-    first_picks: float
-    picks_for_budget: float
     pick_clip: float
     value_clip: float
     rows_for_noise: float
@@ -61,6 +59,7 @@ class Tuning:
     slow_growth: float
     fast_growth: float = 1.2
     patience: int = 4
+    picks_for_budget: float = 2.25
     more_picks: float = 1.5
     fewer_picks: float = 1.5
     most_picks: float = 0.5  # of s
@@ -92,8 +91,6 @@ _SMALL: Final = Tuning(
     row_share=0.07,
     guess=0.4,
     doubt=0.4,
-    first_picks=1.0,
-    picks_for_budget=0.55,
     pick_clip=0.35,
     value_clip=0.55,
     rows_for_noise=1.0,
@@ -111,16 +108,14 @@ _LARGE: Final = Tuning(
     row_share=0.03,
     guess=0.0,
     doubt=0.64,
-    first_picks=2.0,
-    picks_for_budget=1.09,
     pick_clip=0.7,
     value_clip=1.0,
     rows_for_noise=1.1,
     rows_for_sampling=6.5,
     growth=0.91,
-    slow_growth=1.2,
+    slow_growth=1.05,
     more_picks=1.1,
-    prune=0.6,
+    prune=0.9,
     sampling=0.62,
     drift=0.006,
     ball=1.1,
