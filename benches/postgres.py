@@ -29,14 +29,15 @@ def make(url, dim, first):
     )
 
 
-def play(url, dim, first, callers, start, until, out, update=True, between=0.0):
+def play(url, dim, first, callers, ready, start, until, out, update=True, between=0.0):
     """One worker: `callers` threads play until a time, and report when each round began and what it took."""
     policy = make(url, dim, first)
     contexts = np.random.default_rng().standard_normal((5, dim)).astype(np.float32)
     policy.select(contexts)
-    rows, spent = [[] for _ in range(callers)], time.process_time()
+    rows = [[] for _ in range(callers)]
 
     def call(mine):
+        ready.release()
         start.wait()
         while True:
             begun = time.monotonic()
@@ -53,6 +54,8 @@ def play(url, dim, first, callers, start, until, out, update=True, between=0.0):
     threads = [threading.Thread(target=call, args=(mine,)) for mine in rows]
     for thread in threads:
         thread.start()
+    start.wait()
+    spent = time.process_time()
     for thread in threads:
         thread.join()
     out.put(([row for mine in rows for row in mine], time.process_time() - spent))
@@ -75,17 +78,17 @@ def server_cpu(server):
 
 def run(url, dim, first, workers, callers, seconds, **given):
     context = multiprocessing.get_context("spawn")
-    start, until, out = context.Event(), context.Value("d", 0.0), context.Queue()
-    until.value = float("inf")
+    ready, start = context.Semaphore(0), context.Event()
+    until, out = context.Value("d", float("inf")), context.Queue()
     processes = [
-        context.Process(target=play, args=(url, dim, first, callers, start, until, out), kwargs=given)
+        context.Process(target=play, args=(url, dim, first, callers, ready, start, until, out), kwargs=given)
         for _ in range(workers)
     ]
     for process in processes:
         process.start()
-    time.sleep(3 + workers)
-    begun = time.monotonic()
-    until.value = begun + seconds
+    for _ in range(workers * callers):
+        ready.acquire()
+    until.value = time.monotonic() + seconds
     start.set()
     told = [out.get() for _ in processes]
     for process in processes:

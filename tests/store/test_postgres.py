@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -124,6 +125,62 @@ def test_threads_of_several_workers_get_rounds_of_their_own(workers):
     assert len({identity for identity, _ in played}) == 40 == workers[0].rounds
     numbers = sorted(identity % 2**40 for identity, _ in played[:40])
     assert numbers == list(range(1, 41))  # no slot twice, none left out
+
+
+def gathered(worker, calls, held):
+    """Make calls that wait for one that is held, so that they are made as one; their results or errors."""
+    combined, begun, go_on = held, threading.Event(), threading.Event()
+    real = combined._call
+
+    def slow(items):
+        if not begun.is_set():
+            begun.set()
+            assert go_on.wait(60)
+        return real(items)
+
+    combined._call = slow
+    with ThreadPoolExecutor(len(calls)) as pool:
+        futures = [pool.submit(calls[0])]
+        assert begun.wait(60)
+        futures += [pool.submit(call) for call in calls[1:]]
+        until = time.monotonic() + 60
+        while len(combined._queue) < len(calls) - 1 and time.monotonic() < until:
+            time.sleep(0.001)
+        go_on.set()
+        combined._call = real
+        return [future.exception(60) or future.result(60) for future in futures]
+
+
+def test_rounds_of_several_threads_that_are_one_call(url, fits, monkeypatch):
+    with open_store(url, first_episode=8) as policy, open_store(url, first_episode=8) as other:
+        first, taken = policy.select(ONES), other.select(ONES, key="taken")
+        keys = [None, "a", "taken", None, "b", None]
+        calls = [lambda key=key: policy.select(ONES, key=key) for key in keys]
+        # One of them has a key that was played: the others are played nevertheless, and it gets its decision.
+        database = policy._engine.database
+        asked, real = iter([True] * 3), database.decision  # none of the keys was there when it was looked for
+        monkeypatch.setattr(database, "decision", lambda key: None if next(asked, False) else real(key))
+        found = gathered(policy, calls, policy._engine._combined_rounds)
+        assert found[2] == taken and len({one.id for one in found}) == 6 and policy.rounds == 7
+        assert policy.select(ONES, key="a") == found[1]
+        # More than there is room for: each belongs to the episode it was counted in.
+        found = gathered(policy, [lambda: policy.select(ONES)] * 4, policy._engine._combined_rounds)
+        assert sorted(one.episode for one in found) == [0, 1, 1, 1]
+        assert len({one.id for one in found}) == 4 and len(fits.calls) == 1 and first.episode == 0
+
+
+def test_rewards_of_several_threads_that_are_one_call(url):
+    with open_store(url, first_episode=8) as policy:
+        made = [policy.select(ONES) for _ in range(5)]
+        ids = [made[0].id, made[1].id, made[1].id, 10**6, made[2].id, 2**70]
+        calls = [lambda one=one: policy.update(one, 1.0) for one in ids]
+        found = gathered(policy, calls, policy._engine._combined_rewards)
+        assert [found[0], found[4]] == [True, True]
+        assert sorted(map(str, found[1:3])) == [
+            "True", "decision already has a reward, or was cancelled: a second one is refused"
+        ]  # fmt: skip
+        assert all("must be one that this policy made" in str(found[i]) for i in (3, 5))
+        assert policy.pending == [made[3].id, made[4].id]
 
 
 def test_an_episode_is_claimed_before_it_is_fitted_and_late_rewards_stay_out(workers, monkeypatch, fits):

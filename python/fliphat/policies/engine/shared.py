@@ -31,6 +31,7 @@ from fliphat.fit.base import Fit, Known
 from fliphat.kernels._rows import Sparse
 from fliphat.policies.engine import inputs, process
 from fliphat.policies.engine.age import Ages
+from fliphat.policies.engine.combining import Combined, CutOff
 from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
 from fliphat.policies.engine.engine import INCARNATION, Engine, Standing
 from fliphat.policies.engine.episode import AWAITED, Episode
@@ -39,7 +40,7 @@ from fliphat.policies.engine.rows import ChosenRows, Rounds, make_rows
 from fliphat.policies.engine.rule import ArmRule, ArmsOfRounds
 from fliphat.policies.engine.state import set_releases
 from fliphat.policies.store.postgres import errors
-from fliphat.policies.store.postgres.store import Age, EpisodeRow, PostgresStore
+from fliphat.policies.store.postgres.store import Age, EpisodeRow, Key, PackedRound, PostgresStore
 from fliphat.policies.store.witness import Witness, checked_at_opening, name_of, tell
 from fliphat.policies.types import Decision, Decisions, StoreError
 
@@ -96,6 +97,8 @@ class SharedEngine(Engine):
         self._asked = (-1, 0.0)  # the episode that this worker last offered to fit, and when
         self._process = process.token
         self._drawing = threading.Lock()
+        self._combined_rounds = Combined(self._play_group, _same_call)
+        self._combined_rewards = Combined(self._reward_group, _other_decision)
         self._refreshing = threading.Lock()
         self.database = PostgresStore(url, policy, self.settings, self.secret, self.episode.length, self.arms)
         self.database.set_durability(durability)
@@ -242,19 +245,14 @@ class SharedEngine(Engine):
             else:
                 chances = probabilities(tied, arms, view.share)
             users = None if self.with_users is not None else (digests is not None, kind)
+            kept = None
+            if key:
+                # The id itself: an array may have made a NumPy number of it, which JSON can't hold.
+                name = None if offered is None else offered[0][int(position[0])]
+                kept = Key(key, int(position[0]), float(chances[0]), name)
+            rounds = self.database.packed(valid.tolist(), rows, digests, kept)
             try:
-                first = self.database.play(
-                    view.row,
-                    valid.tolist(),
-                    rows,
-                    limit=self.settings.rounds_per_user,
-                    owners=digests,
-                    users=users,
-                    key=(key, int(position[0]), float(chances[0])) if key else None,
-                    # The id itself: an array may have made a NumPy number of it, which JSON can't hold.
-                    name=None if offered is None or not key else offered[0][int(position[0])],
-                    first=self.incarnation * INCARNATION,
-                )
+                first = self._count(view.row, rounds, users)
             except errors.OtherUsers:
                 self._look()
                 self._refuse_other_users(digests, kind)
@@ -267,6 +265,37 @@ class SharedEngine(Engine):
             self.after_release()
         ids = np.arange(first, first + count, dtype=np.int64)
         return Decisions(ids, shown, valid, view.row.episode, chances)
+
+    def _count(
+        self, row: EpisodeRow, rounds: list[PackedRound], users: tuple[bool, str | None] | None
+    ) -> int | None:
+        """Have the database count rounds; a single one together with those of other threads."""
+        if len(rounds) == 1 and users is None:
+            try:
+                first = self._combined_rounds((row, rounds[0]))
+            except (errors.OtherKey, errors.OtherUsers):
+                first = None
+            except CutOff:
+                raise _cut_off() from None
+            if first is not None:
+                return first
+            # None of them was counted: for want of room, or for what one of them brought. Each for itself.
+        return self._count_in_one_call(row, rounds, users)
+
+    def _count_in_one_call(
+        self, row: EpisodeRow, rounds: list[PackedRound], users: tuple[bool, str | None] | None
+    ) -> int | None:
+        return self.database.play(
+            row,
+            rounds,
+            limit=self.settings.rounds_per_user,
+            users=users,
+            first=self.incarnation * INCARNATION,
+        )
+
+    def _play_group(self, group: list[tuple[EpisodeRow, PackedRound]]) -> list[int | None]:
+        first = self._count_in_one_call(group[0][0], [one for _, one in group], None)
+        return [None if first is None else first + place for place in range(len(group))]
 
     def _chosen(
         self, view: _View, contexts: Any, arms: Any, words: npt.NDArray[np.uint64]
@@ -428,7 +457,7 @@ class SharedEngine(Engine):
         """Record a reward; False if its episode's estimate has been claimed."""
         identity = decision.id if type(decision) is Decision else inputs.identity(decision)
         number = inputs.checked_reward(reward, self.settings.loss)
-        (outcome,) = self._rewards([identity], [self._stored_reward(number)])
+        outcome = self._reward(identity, self._stored_reward(number))
         if outcome == 2:
             raise ValueError("decision already has a reward, or was cancelled: a second one is refused")
         return outcome == 1
@@ -449,6 +478,21 @@ class SharedEngine(Engine):
     def _stored_reward(self, reward: float) -> float:
         largest = self.episode.largest
         return min(max(reward, -largest), largest)
+
+    def _reward(self, identity: int, reward: float) -> int:
+        """Have the database keep a reward, together with those of other threads."""
+        try:
+            return self._combined_rewards((identity, reward))
+        except errors.UnknownDecision:
+            pass  # perhaps another thread's: none was kept, each for itself
+        except CutOff:
+            raise _cut_off() from None
+        return self._rewards([identity], [reward])[0]
+
+    def _reward_group(self, group: list[tuple[int, float]]) -> list[int]:
+        if any(not 0 < identity < 2**63 for identity, _ in group):
+            raise errors.UnknownDecision
+        return self.database.reward([one for one, _ in group], [one for _, one in group], self._timeout)
 
     def _rewards(self, ids: list[int], rewards: list[float | None]) -> list[int]:
         return self._known_only(ids, lambda: self.database.reward(ids, rewards, self._timeout))
@@ -508,3 +552,24 @@ class SharedEngine(Engine):
             if self.database.change_arms(record, version):
                 break
         self._look()
+
+
+def _same_call(others: list[tuple[EpisodeRow, PackedRound]], item: tuple[EpisodeRow, PackedRound]) -> bool:
+    """Whether a round can be counted in one call with others: chosen by the same view, of the same layout."""
+    (row, first), (own_row, own) = others[0], item
+    return (
+        (row.episode, row.releases, row.arms) == (own_row.episode, own_row.releases, own_row.arms)
+        and (first.columns is None, first.owner is None) == (own.columns is None, own.owner is None)
+        and row.filled + len(others) < row.room
+    )
+
+
+def _other_decision(others: list[tuple[int, float]], item: tuple[int, float]) -> bool:
+    """Whether a reward is for another decision than others: a call takes one of each."""
+    return all(identity != item[0] for identity, _ in others)
+
+
+def _cut_off() -> StoreError:
+    return StoreError(
+        "the call was cut off: it may or may not have happened. Repeat it, a round with its key"
+    )

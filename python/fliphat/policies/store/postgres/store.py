@@ -30,7 +30,7 @@ from fliphat.policies.store.postgres import schema, wire
 from fliphat.policies.store.postgres.connections import Connection, Connections
 from fliphat.policies.types import Decision, StoreError
 
-__all__ = ["Age", "EpisodeRow", "Fitting", "PostgresStore", "Seen", "recorded"]
+__all__ = ["Age", "EpisodeRow", "Fitting", "Key", "PackedRound", "PostgresStore", "Seen", "recorded"]
 
 #: Bytes of rows that are read at once for a fit.
 _CHUNK: Final = 1 << 22
@@ -42,7 +42,8 @@ _FIT_LOCK, _CLAIM_LOCK = 1, 2
 
 _PLAY_ARGUMENTS: Final = (
     *("integer", "integer", "bigint", "bigint", "bigint", "boolean", "boolean", "text", "boolean[]"),
-    *("bytea[]", "boolean", "bytea[]", "bytea[]", "bytea", "integer", "double precision", "text", "integer"),
+    *("bytea[]", "boolean", "bytea[]", "bytea[]", "bytea[]", "integer[]", "double precision[]", "text[]"),
+    "integer",
 )
 _AGAIN: Final = 5  # the place among them of whether it may have been called before
 _PLAY: Final = [wire.function(f"fliphat_play_{half}", _PLAY_ARGUMENTS) for half in (0, 1)]
@@ -69,6 +70,27 @@ class EpisodeRow:
     opened: bool
     claimed: bool
     released: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What is kept of a round for whoever asks again; `name` is the id of its arm, if arms have ids."""
+
+    digest: bytes
+    arm: int
+    probability: float
+    name: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRound:
+    """A round as it is sent: its row in bytes, `columns` only if it is sparse."""
+
+    valid: bool
+    owner: bytes | None
+    columns: bytes | None
+    numbers: bytes
+    key: Key | None
 
 
 @dataclass(frozen=True)
@@ -289,15 +311,11 @@ class PostgresStore:
     def play(
         self,
         row: EpisodeRow,
-        valid: Sequence[bool],
-        rows: ChosenRows,
+        rounds: Sequence[PackedRound],
         *,
         limit: int,
-        owners: list[bytes] | None,
         users: tuple[bool, str | None] | None,
-        key: tuple[bytes, int, float] | None,
         first: int,
-        name: Any = None,
     ) -> int | None:
         """Play rounds, and return the first one's id; None if the episode has no room or a newer estimate.
 
@@ -305,31 +323,27 @@ class PostgresStore:
         ----------
         row : EpisodeRow
             The episode, as it was when the arms were chosen.
-        valid : sequence of bool
-        rows : chosen rows
+        rounds : sequence of PackedRound
+            All dense, or all sparse; all with a user, or all without.
         limit : int
             Rounds of one user that are learned from.
-        owners : list of bytes, or None
-            Digests of user ids.
         users : (bool, str or None), or None
             Whether there are user ids, and their kind; None if the database is known to agree.
-        key : (digest, arm, probability), or None
-            Of a single round.
         first : int
             What is added to the number of a round to make its id.
-        name : str or int, optional
-            The id of the arm that was shown, for whoever asks with the key again.
         """
-        attempt = secrets.randbits(62)
-        sparse, columns, numbers = self._packed(rows)
-        digest, arm, chance = (None, None, None) if key is None else key
+        sparse, owned = rounds[0].columns is not None, rounds[0].owner is not None
+        keyed = any(one.key is not None for one in rounds)
         with_users, kind = (None, None) if users is None else users
         given = [
             *(wire.integer(row.episode), wire.integer(row.releases), wire.bigint(first), wire.bigint(limit)),
-            *(wire.bigint(attempt), wire.boolean(False), wire.boolean(with_users), wire.text(kind)),
-            *(wire.booleans(valid), wire.bytes_array(owners), wire.boolean(sparse)),
-            *(wire.bytes_array(columns), wire.bytes_array(numbers), digest, wire.integer(arm)),
-            *(wire.double(chance), None if name is None else wire.text(json.dumps(name))),
+            *(wire.bigint(secrets.randbits(62)), None, wire.boolean(with_users), wire.text(kind)),
+            wire.booleans([one.valid for one in rounds]),
+            wire.bytes_array([one.owner for one in rounds]) if owned else None,
+            wire.boolean(sparse),
+            wire.bytes_array([one.columns for one in rounds]) if sparse else None,
+            wire.bytes_array([one.numbers for one in rounds]),
+            *((None,) * 4 if not keyed else _packed_keys(rounds)),
             wire.integer(row.arms),
         ]
 
@@ -344,13 +358,22 @@ class PostgresStore:
 
         return self._connections.run(send)
 
-    def _packed(self, rows: ChosenRows) -> tuple[bool, list[bytes] | None, list[bytes]]:
-        if not isinstance(rows, SparseChosen):
-            return False, None, [row.tobytes() for row in rows.astype(self._number, copy=False)]
-        ends = np.cumsum(rows.lengths)
-        parts = [slice(int(end - size), int(end)) for end, size in zip(ends, rows.lengths, strict=True)]
-        columns, values = rows.columns.astype("<i4"), rows.values.astype(self._number, copy=False)
-        return True, [columns[part].tobytes() for part in parts], [values[part].tobytes() for part in parts]
+    def packed(
+        self, valid: Sequence[bool], rows: ChosenRows, owners: list[bytes] | None, key: Key | None
+    ) -> list[PackedRound]:
+        """Return rounds as they are sent; `key` is that of a single one."""
+        columns: list[bytes] | list[None]
+        if isinstance(rows, SparseChosen):
+            ends = np.cumsum(rows.lengths)
+            parts = [slice(int(end - size), int(end)) for end, size in zip(ends, rows.lengths, strict=True)]
+            stored, values = rows.columns.astype("<i4"), rows.values.astype(self._number, copy=False)
+            columns = [stored[part].tobytes() for part in parts]
+            numbers = [values[part].tobytes() for part in parts]
+        else:
+            columns = [None] * len(rows)
+            numbers = [row.tobytes() for row in rows.astype(self._number, copy=False)]
+        users = [None] * len(numbers) if owners is None else owners
+        return [PackedRound(*one, key) for one in zip(valid, users, columns, numbers, strict=True)]
 
     def reward(self, ids: list[int], rewards: list[float | None], timeout: Age) -> list[int]:
         """Keep rewards: 1 if it was taken, 0 if late, 2 if it is a second one or None; unknown ids raise."""
@@ -668,6 +691,17 @@ def recorded(url: str) -> dict[str, Any] | None:
     finally:
         connections.close()
     return None if row is None else json.loads(row[0])
+
+
+def _packed_keys(rounds: Sequence[PackedRound]) -> tuple[bytes | None, ...]:
+    keys = [one.key for one in rounds]
+    names = [None if key is None or key.name is None else json.dumps(key.name) for key in keys]
+    return (
+        wire.bytes_array([None if key is None else key.digest for key in keys]),
+        wire.numbers([None if key is None else key.arm for key in keys], "integer"),
+        wire.numbers([None if key is None else key.probability for key in keys], "double"),
+        wire.texts(names),
+    )
 
 
 def _rewrite(connection: Connection) -> None:

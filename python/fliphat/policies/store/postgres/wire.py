@@ -34,12 +34,18 @@ __all__ = [
     "read_integers",
     "send",
     "text",
+    "texts",
 ]
 
 #: A statement and its arguments, packed; None is NULL.
 Call = tuple[bytes, list[bytes | None]]
 
-_BYTES, _BOOLEAN, _BIGINT, _DOUBLE = 17, 16, 20, 701
+_BYTES, _BOOLEAN, _TEXT = 17, 16, 25
+_NUMBERS: Final = {
+    "integer": (23, struct.Struct(">i")),
+    "bigint": (20, struct.Struct(">q")),
+    "double": (701, struct.Struct(">d")),
+}
 _NULL: Final = struct.pack(">i", -1)
 _HEAD: Final = struct.Struct(">iiIii")
 #: Milliseconds.
@@ -159,16 +165,20 @@ def booleans(values: Sequence[bool]) -> bytes:
     return _array(_BOOLEAN, [b"\x01" if one else b"\x00" for one in values])
 
 
-def bytes_array(values: Sequence[bytes] | None) -> bytes | None:
+def bytes_array(values: Sequence[bytes | None] | None) -> bytes | None:
     """Return an array of byte strings."""
     return None if values is None else _array(_BYTES, values)
 
 
-def numbers(values: Sequence[int] | Sequence[float | None], kind: str) -> bytes:
-    """Return an array of "bigint" or "double" numbers."""
-    pack = struct.Struct(">q" if kind == "bigint" else ">d").pack
-    packed = [None if one is None else pack(one) for one in values]
-    return _array(_BIGINT if kind == "bigint" else _DOUBLE, packed)
+def texts(values: Sequence[str | None]) -> bytes:
+    """Return an array of texts."""
+    return _array(_TEXT, [text(one) for one in values])
+
+
+def numbers(values: Sequence[float | None], kind: str) -> bytes:
+    """Return an array of "integer", "bigint" or "double" numbers."""
+    element, packed = _NUMBERS[kind]
+    return _array(element, [None if one is None else packed.pack(one) for one in values])
 
 
 def _array(kind: int, elements: Sequence[bytes | None]) -> bytes:
