@@ -41,6 +41,7 @@ __all__ = [
     "seeded_picks",
     "seeded_words",
     "select_arms",
+    "settled_sums",
     "shifted_gradient",
     "simd_levels",
     "whitened_gradient",
@@ -159,6 +160,22 @@ def whitened_gradient(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
+def settled_sums(
+    rows: _Rows,
+    columns: NDArray[np.int64],
+    support: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    whiten: NDArray[np.float64],
+    clip: float,
+    radius: int,
+    scale: float,
+    cap: float,
+    units: NDArray[np.float64] | None = None,
+    present: NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    block_rows: int | None = None,
+    simd: str | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]: ...
 def row_numbers(
     rows: _Rows,
     size: float,

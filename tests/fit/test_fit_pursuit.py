@@ -49,19 +49,26 @@ class TestSums:
         rows, i = some_rows(rng), int(rng.integers(12))
         rewards, present = rng.standard_normal(12) * 100, rng.random(12) < 0.9
         theta = np.array([0.3, 1.0, -2.0])
-        columns, whiten = np.array([1, 4]), rng.standard_normal((3, 3))
+        columns, picked, whiten = np.array([1, 4]), np.array([2]), rng.standard_normal((4, 4))
         units = 10.0 ** rng.integers(-2, 3, 6)
 
         def all_sums(rows: np.ndarray, rewards: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
             support, shift = np.zeros((len(rows), 3)), np.array([0.1, 0.5, -0.2])
+            measure = {"whiten": whiten, "clip": 0.7, "radius": RADIUS, "ball": 3.0, "cap": 2.0}
             bare = sums.Public(columns=columns, theta=theta)
             public = sums.Public(columns=columns, theta=theta, shift=shift, units=units)
             plain, _ = sums.candidate_sums(rows, rewards, present, bare, 0.7, support)
             moved, left = sums.candidate_sums(rows, rewards, present, public, 0.7, support)
+            gradient, moments, size = sums.settled_sums(
+                rows, picked, support, left, present, **measure, units=units
+            )
+            weights = np.where(np.eye(4, dtype=bool), 0.5, np.tri(4).T)
             return [
                 plain,
                 moved,
-                sums.whitened_sums(support, left, present, 0.7, whiten)[0],
+                gradient,
+                moments * np.sqrt(weights),
+                np.array(size),
                 np.array(sums.row_numbers(rows, present, 1.0, 3.5, units)),
                 sums.near(np.abs(rewards), present, 2.0 ** np.arange(-3, 8), np.sqrt(8.0)),
                 sums.windows(rewards, present, 10.0, 8),
@@ -72,7 +79,9 @@ class TestSums:
         other_rewards[i], other_present[i] = rng.choice([1e300, -1e300, 0.0, 5.0]), rng.random() < 0.7
         before = all_sums(rows, rewards, present)
         after = all_sums(other_rows, other_rewards, other_present)
-        bounds = [2**16, 2**16, 2**16, np.array([2**16, 2**16, 2**15]), 1, 1]
+        # Second moments as their price counts them: above the diagonal, and half of the diagonal's square.
+        assert ((before[3] - after[3]) ** 2).sum() <= RADIUS**4 * (1 + 1e-12)
+        bounds = [2**16, 2**16, 2**16, RADIUS**2, 2**15, np.array([2**16, 2**16, 2**15]), 1, 1]
         for one, two, bound in zip(before, after, bounds, strict=True):
             assert (np.abs(one - two) <= bound).all()
 

@@ -64,7 +64,7 @@ class Recorded:
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Recorded]:
     episodes = [Recorded()]
-    pick, release, moments = kernels.pick_columns, kernels.gaussian_release, kernels.second_moments
+    pick, release, settled = kernels.pick_columns, kernels.gaussian_release, kernels.settled_sums
 
     def picking(scores: Any, count: int, *, scale: int, **more: Any) -> Any:
         found = pick(scores, count, scale=scale, **more)
@@ -78,14 +78,14 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Recorded]:
         return release(values, sigmas, *rest, **more)
 
     def adding(*rows: Any, radius: int, **more: Any) -> Any:
-        found = moments(*rows, radius=radius, **more)
+        found = settled(*rows, radius=radius, **more)
         episodes[-1].radii.append(radius)
-        episodes[-1].width = len(found)
+        episodes[-1].width = len(found[0])
         return found
 
     monkeypatch.setattr(kernels, "pick_columns", picking)
     monkeypatch.setattr(kernels, "gaussian_release", releasing)
-    monkeypatch.setattr(kernels, "second_moments", adding)
+    monkeypatch.setattr(kernels, "settled_sums", adding)
     return episodes
 
 

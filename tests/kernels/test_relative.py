@@ -76,6 +76,14 @@ def test_bit_for_bit_equal_to_the_twins(
         kernels.whitened_gradient(support, residuals, whiten, clip, present=present)[0],
         reference.whitened_gradient(support, residuals, whiten, clip, present=present)[0],
     )
+    known = np.ascontiguousarray(support[:, : m - k])
+    measure = {"whiten": whiten, "clip": clip, "radius": 4095, "scale": 700 / size, "cap": clip}
+    measure |= {"units": chosen, "present": present}
+    expected = reference.settled_sums(X, columns, known, residuals, **measure)
+    for rows in (X, csr(X)):
+        found = kernels.settled_sums(rows, columns, known, residuals, **measure)
+        for one, two in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -103,7 +111,13 @@ def test_no_choice_of_how_changes_a_bit(dtype):
         sums = _native.relative_gradient(rows, residuals, *public, 0.4, out, left, **how)
         return np.concatenate([sums, out.ravel(), left])
 
-    everything = relative(X, threads=1)
+    def settled(rows, **how):
+        sums = _native.settled_sums(
+            rows, np.array([9, 20]), support[:, :7].copy(), residuals, whiten, 0.4, 4095, 1500.0, 0.7, **how
+        )
+        return np.concatenate([np.ravel(part) for part in sums])
+
+    everything, together = relative(X, threads=1), settled(X, threads=1)
     for level in _native.simd_levels():
         for threads in (1, 2, 5):
             for block in (None, 1, 7, 130):
@@ -119,6 +133,7 @@ def test_no_choice_of_how_changes_a_bit(dtype):
                 np.testing.assert_array_equal(found, whitened)
                 for rows in (X, arrays):
                     np.testing.assert_array_equal(relative(rows, simd=level, **how), everything)
+                    np.testing.assert_array_equal(settled(rows, simd=level, **how), together)
     order = np.random.default_rng(0).permutation(1501)
     found = _native.shifted_gradient(X[order], residuals[order], 0.4, shifts[order], units)
     np.testing.assert_array_equal(found, gradient)

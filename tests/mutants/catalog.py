@@ -247,6 +247,18 @@ MUTANTS = [
         "whoever has many large columns",
     ),
     Mutant(
+        "moments of few columns of rows whose norm nobody checks",
+        "rust/core/src/private/ball/tile.rs",
+        "            factors[r] = if squares[r] > radius * radius { cut } else { 1.0 };\n"
+        "        }\n"
+        "        let mut norms = [0.0; TILE];\n",
+        "            factors[r] = if squares[r] > radius * radius { 1.1 * cut } else { 1.0 };\n"
+        "        }\n"
+        "        let mut norms = [f64::NEG_INFINITY; TILE];\n",
+        "private::ball::tests::no_row_has_moments_beyond_the_ball_and_some_reach_it",
+        "pursuit's second moments, which are priced for the ball",
+    ),
+    Mutant(
         "large values without noise",
         "rust/core/src/private/peel/mod.rs",
         "pick.value = released(pick.value, draw);",

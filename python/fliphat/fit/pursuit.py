@@ -18,13 +18,13 @@ What a fit is charged for is what it does: the scales of both draws are read fro
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import kernels
 from fliphat.fit import draw, model, pilot, sums
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.model import KnownSparse
@@ -320,7 +320,7 @@ class RowSums:
     ) -> None:
         self._plan, self._rows, self._present, self._known = plan, rows, present, known
         self._rewards, self._threads = rewards, threads
-        self._support = np.zeros((rows.shape[0], 1 + len(known.columns) + plan.steps.picks))
+        self._support = np.empty((rows.shape[0], 1 + len(known.columns)))
         self._left: npt.NDArray[np.float64] | None = None
 
     def candidates(self) -> npt.NDArray[np.int64]:
@@ -351,27 +351,28 @@ class RowSums:
         if self._left is None:
             self.candidates()
         assert self._left is not None
-        plan, support, left, present = self._plan, self._support, self._left, self._present
+        plan, present, threads = self._plan, self._present, self._threads
         steps = plan.steps
-        threads = self._threads
-        if len(columns):
-            chosen = None if plan.units is None else plan.units[columns]
-            first = 1 + len(self._known.columns)
-            kernels.gather_columns(self._rows, columns, support, first=first, units=chosen, threads=threads)
-        gradient, _ = sums.whitened_sums(
-            support, left, present, steps.value_clip, steps.whiten, threads=threads
+        gradient, moments, size = sums.settled_sums(
+            self._rows,
+            columns,
+            self._support,
+            self._left,
+            present,
+            whiten=steps.whiten,
+            clip=steps.value_clip,
+            radius=RADIUS,
+            ball=steps.ball,
+            cap=steps.size_cap,
+            units=plan.units,
+            threads=threads,
         )
-        moments = kernels.second_moments(
-            support, radius=RADIUS, scale=RADIUS / steps.ball, present=present, threads=threads
-        )
-        size, _ = kernels.clipped_size(left, steps.size_cap, present=present)
         whole: tuple[int, ...] = ()
         if "rows" in steps.shares:
             whole = sums.row_numbers(
                 self._rows, present, steps.one, plan.octaves, plan.units, threads=threads
             )
-        upper = np.triu_indices(support.shape[1])
-        return np.concatenate([gradient, moments[upper], [size], whole]).astype(np.int64)
+        return np.concatenate([gradient, moments[_upper(len(gradient))], [size], whole]).astype(np.int64)
 
 
 def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Released:
@@ -383,7 +384,7 @@ def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Relea
         scores = private.candidates()
         columns, signs = noise.picks(scores, plan.picks, excluded=known.columns, signed=plan.signed)
     m = len(steps.whiten)
-    upper = np.triu_indices(m)
+    upper = _upper(m)
     sigma_gradient, sigma_moments, sigma_size, *sigma_rows = (part.sigma for part in plan.parts)
     on_diagonal = upper[0] == upper[1]
     # The diagonal's noise must be at least sqrt(2) times that above it: the sensitivity B^4 counts on it.
@@ -417,3 +418,9 @@ def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Relea
         rows=tuple(released[cut + 1 :] * row_steps) if sigma_rows else None,
         rows_noise=tuple(np.array(sigma_rows) * row_steps / n) if sigma_rows else None,
     )
+
+
+@functools.cache
+def _upper(m: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return rows and columns of the entries of a square from its diagonal up."""
+    return np.triu_indices(m)

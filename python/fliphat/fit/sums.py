@@ -21,7 +21,7 @@ __all__ = [
     "candidate_sums",
     "near",
     "row_numbers",
-    "whitened_sums",
+    "settled_sums",
     "windows",
 ]
 
@@ -97,25 +97,41 @@ def candidate_sums(
     return sums, left
 
 
-def whitened_sums(
+def settled_sums(
+    rows: Any,
+    picked: npt.NDArray[np.int64],
     support: _Floats,
     left: _Floats,
     present: _Present,
-    clip: float,
-    whiten: npt.NDArray[np.float64],
     *,
+    whiten: _Floats,
+    clip: float,
+    radius: int,
+    ball: float,
+    cap: float,
+    units: _Floats | None = None,
     threads: int | None = None,
-) -> tuple[npt.NDArray[np.int64], float]:
-    """Return the sums of ``whiten @ row * residual``, clipped, and their step.
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """Return three sums over the columns that are public now: `support`, and behind it those just picked.
 
-    Replacing one row moves each by at most ``2 * LIMIT``.
-
-    Parameters
-    ----------
-    support : ndarray, shape (n, m)
-        Ones and public columns.
+    The sums of ``whiten @ row * residual``, each clipped: replacing one row moves each by at most
+    ``2 * LIMIT``. Second moments of rows cut to length `ball`, in units of ``ball / radius``: by at most
+    ``sqrt(2) * radius**2`` in Frobenius norm. The residuals' size cut at `cap`: by at most ``LIMIT``.
     """
-    return kernels.whitened_gradient(support, left, whiten, clip, present=present, threads=threads)
+    return kernels.settled_sums(
+        rows,
+        picked,
+        support,
+        left,
+        whiten=whiten,
+        clip=clip,
+        radius=radius,
+        scale=radius / ball,
+        cap=cap,
+        units=None if units is None else units[picked],
+        present=present,
+        threads=threads,
+    )
 
 
 def row_numbers(

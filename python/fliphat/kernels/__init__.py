@@ -18,6 +18,7 @@ from fliphat.kernels._relative import (
     gather_columns,
     relative_gradient,
     row_numbers,
+    settled_sums,
     shifted_gradient,
     whitened_gradient,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "score",
     "second_moments",
     "select_arms",
+    "settled_sums",
     "shifted_gradient",
     "whitened_gradient",
 ]

@@ -255,13 +255,100 @@ def whitened_gradient(
     rows, n, threads = _checked_values(values, threads)
     m = rows.shape[1]
     clip = arguments.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
-    matrix = np.require(_rows.plain_array("whiten", whiten), np.float64, ["C", "A"])
-    if matrix.shape != (m, m):
-        raise ValueError(f"whiten must have shape ({m}, {m}), got shape {matrix.shape}")
+    matrix = _square(whiten, m)
     factors = _rows.vector("residuals", residuals, n, ", one residual for each row of values")
     flags = None if present is None else _gradient.present_flags(present, n)
     sums = _native.whitened_gradient(rows, factors, matrix, clip, flags, threads)
     return sums, clip / _gradient.LIMIT
+
+
+def settled_sums(
+    X: Any,
+    columns: npt.ArrayLike,
+    support: _Floats,
+    residuals: npt.ArrayLike,
+    *,
+    whiten: npt.ArrayLike,
+    clip: float,
+    radius: int,
+    scale: float,
+    cap: float,
+    units: npt.ArrayLike | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """Sum what an episode releases of its public columns, once new ones are among them, in one pass.
+
+    A row's values are those of `support`, and behind them its `columns` of `X`. The sums are those of
+    :func:`whitened_gradient`, of :func:`second_moments` and of :func:`clipped_size` at these values, and so
+    is what replacing one row can do to them.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
+        Never copied; other columns are not read.
+    columns : array_like of int, shape (p,)
+        New public columns, all different; may be empty.
+    support : ndarray of float64, shape (n, m - p), in C order
+        What :func:`relative_gradient` wrote.
+    residuals : array_like, shape (n,)
+    whiten : array_like, shape (m, m)
+        See :func:`whitened_gradient`.
+    clip : float
+        Above 0: bound on each coordinate of a row's gradient.
+    radius : int
+        From 1 to ``2**15 - 1``: that of the ball.
+    scale : float
+        Above 0: what all values are multiplied with before they are cut to the ball.
+    cap : float
+        Above 0: bound on a residual's size.
+    units : array_like, shape (p,), optional
+        Above 0: each new column is divided by its unit.
+    present, threads
+        See :func:`shifted_gradient`.
+
+    Returns
+    -------
+    gradient : ndarray of int64, shape (m,)
+        In steps of ``clip / 2**15``.
+    moments : ndarray of int64, shape (m, m)
+        Symmetric, in steps of ``1 / scale**2``.
+    size : int
+        In steps of ``cap / 2**15``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> X = np.array([[2.0, 0.0], [0.0, 1.0]])
+    >>> measure = dict(whiten=np.eye(2), clip=1.0, radius=1000, scale=10.0, cap=1.0)
+    >>> gradient, moments, size = kernels.settled_sums(X, [0], np.ones((2, 1)), [0.5, -0.25], **measure)
+    >>> gradient / 2**15, size / 2**15
+    (array([0.25, 1.  ]), 0.75)
+    >>> moments / 100
+    array([[2., 2.],
+           [2., 4.]])
+    """
+    rows, n, threads = _checked(X, threads)
+    chosen = _chosen(columns)
+    known, count, _ = _checked_values(support, None, "support")
+    if count != n:
+        raise ValueError(f"support must have {n} rows, one for each row of X, got shape {known.shape}")
+    sizes = None if units is None else _rows.vector("units", units, len(chosen), ", one unit for each column")
+    return _native.settled_sums(
+        _rows.native(rows),
+        chosen,
+        known,
+        _rows.vector("residuals", residuals, n, ", one residual for each row of X"),
+        _square(whiten, known.shape[1] + len(chosen)),
+        arguments.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP),
+        arguments.integer("radius", radius, 1, _ball.MOST_RADIUS),
+        arguments.positive("scale", scale),
+        arguments.positive("cap", cap),
+        sizes,
+        None if present is None else _gradient.present_flags(present, n),
+        threads,
+    )
 
 
 def row_numbers(
@@ -330,13 +417,22 @@ def _checked(X: Any, threads: int | None) -> tuple[Any, int, int | None]:
     return rows, rows.shape[0], threads
 
 
-def _checked_values(values: _Floats, threads: int | None) -> tuple[_Floats, int, int | None]:
+def _square(whiten: npt.ArrayLike, m: int) -> _Floats:
+    matrix = np.require(_rows.plain_array("whiten", whiten), np.float64, ["C", "A"])
+    if matrix.shape != (m, m):
+        raise ValueError(f"whiten must have shape ({m}, {m}), got shape {matrix.shape}")
+    return matrix
+
+
+def _checked_values(
+    values: _Floats, threads: int | None, name: str = "values"
+) -> tuple[_Floats, int, int | None]:
     if threads is not None:
         threads = arguments.integer("threads", threads, 1, _gradient.MOST_THREADS)
-    rows = _rows.dense_rows("values", values, 2, copy=False)
+    rows = _rows.dense_rows(name, values, 2, copy=False)
     if rows.dtype != np.float64:
-        raise TypeError(f"values must be float64, got {rows.dtype}")
-    _rows.nonempty("values", rows.shape)
+        raise TypeError(f"{name} must be float64, got {rows.dtype}")
+    _rows.nonempty(name, rows.shape)
     return rows.astype(np.float64, copy=False), rows.shape[0], threads
 
 

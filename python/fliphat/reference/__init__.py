@@ -20,6 +20,7 @@ from fliphat.reference._relative import (
     gather_columns,
     relative_gradient,
     row_numbers,
+    settled_sums,
     shifted_gradient,
     whitened_gradient,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "score",
     "second_moments",
     "select_arms",
+    "settled_sums",
     "shifted_gradient",
     "sigmoid",
     "whitened_gradient",

@@ -56,7 +56,8 @@ def clipped_size(
 ) -> tuple[int, float]:
     """Sum sizes cut at `cap`, in steps of ``cap / 2**15``."""
     sizes = np.asarray(residuals) if present is None else np.asarray(residuals)[present]
-    steps = np.minimum(np.abs(np.nan_to_num(sizes, nan=0.0)) / cap, 1.0) * _SIZE_LIMIT
+    with np.errstate(over="ignore"):
+        steps = np.minimum(np.abs(np.nan_to_num(sizes, nan=0.0)) / cap, 1.0) * _SIZE_LIMIT
     return int(np.trunc(steps).sum(dtype=np.int64)) if len(steps) else 0, cap / _SIZE_LIMIT
 
 

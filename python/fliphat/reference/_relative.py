@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.reference._ball import clipped_size, second_moments
 from fliphat.reference._sigmoid import sigmoid
 
 _LIMIT = 2**15
@@ -110,6 +111,31 @@ def whitened_gradient(
     apart = np.clip(np.where(np.isnan(apart), 0.0, apart), -1e300, 1e300)
     with np.errstate(over="ignore", invalid="ignore"):
         return _summed(apart * (residuals * _LIMIT / clip)[:, None]), clip / _LIMIT
+
+
+def settled_sums(
+    X: Any,
+    columns: npt.ArrayLike,
+    support: _Floats,
+    residuals: npt.NDArray[np.float64],
+    *,
+    whiten: npt.ArrayLike,
+    clip: float,
+    radius: int,
+    scale: float,
+    cap: float,
+    units: npt.ArrayLike | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+) -> tuple[_Integers, _Integers, int]:
+    """Sum gradients, second moments and sizes on public columns in integers, one after the other."""
+    chosen = np.asarray(columns, np.int64)
+    values = np.empty((len(support), support.shape[1] + len(chosen)))
+    values[:, : support.shape[1]] = support
+    gather_columns(X, chosen, values, first=support.shape[1], units=units)
+    gradient, _ = whitened_gradient(values, residuals, whiten, clip, present=present)
+    moments = second_moments(values, radius=radius, scale=scale, present=present)
+    size, _ = clipped_size(residuals, cap, present=present)
+    return gradient, moments, size
 
 
 def row_numbers(

@@ -30,7 +30,7 @@ mod _native {
     use super::private::niht::{FitSettings, niht_fit, niht_fit_sums};
     #[pymodule_export]
     use super::private::relative::{
-        gather_columns, relative_gradient, row_numbers, shifted_gradient, whitened_gradient,
+        gather_columns, relative_gradient, row_numbers, settled_sums, shifted_gradient, whitened_gradient,
     };
     #[pymodule_export]
     use super::public::play::Estimate;

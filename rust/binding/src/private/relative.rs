@@ -3,11 +3,15 @@
 use fliphat_core::private::gradient::Plan;
 use fliphat_core::private::relative::numbers::{self, Ruler};
 use fliphat_core::private::relative::pass::{self, Kept, Public};
+use fliphat_core::private::relative::settled::{self, Measure, Settled};
 use fliphat_core::private::relative::shifted::{self, Moved};
 use fliphat_core::private::relative::{support, whitened};
 use fliphat_core::runtime::error::Result;
 use fliphat_core::runtime::memory::with_room;
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2};
+use numpy::{
+    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1,
+    PyReadwriteArray2,
+};
 use pyo3::prelude::*;
 
 use crate::matrix::{AnyRows, with_rows};
@@ -137,6 +141,49 @@ pub(crate) fn whitened_gradient<'py>(
     let plan = Plan { threads, block_rows, level: level(simd)? };
     let sums = py.detach(|| whitened::whitened_sums(values, residuals, whiten, clip, present, plan));
     Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
+}
+
+/// Gradient, moments and size.
+type SettledTuple<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<i64>>, i64);
+
+/// Integer sums of gradients in coordinates of their own, second moments and sizes of residuals.
+#[pyfunction]
+#[pyo3(signature = (
+    rows, columns, support, residuals, whiten, clip, radius, scale, cap, units=None, present=None, threads=None,
+    block_rows=None, simd=None
+))]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn settled_sums<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'py>,
+    columns: PyReadonlyArray1<'py, i64>,
+    support: PyReadonlyArray2<'py, f64>,
+    residuals: PyReadonlyArray1<'py, f64>,
+    whiten: PyReadonlyArray2<'py, f64>,
+    clip: f64,
+    radius: i64,
+    scale: f64,
+    cap: f64,
+    units: Option<PyReadonlyArray1<'py, f64>>,
+    present: Option<PyReadonlyArray1<'py, u8>>,
+    threads: Option<usize>,
+    block_rows: Option<usize>,
+    simd: Option<&str>,
+) -> PyResult<SettledTuple<'py>> {
+    let columns = columns.as_slice()?;
+    let units = units.as_ref().map(|units| units.as_slice()).transpose()?;
+    let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
+    let (filled, width) = (support.as_array().ncols(), whiten.as_array().ncols());
+    let (support, residuals, whiten) = (support.as_slice()?, residuals.as_slice()?, whiten.as_slice()?);
+    let plan = Plan { threads, block_rows, level: level(simd)? };
+    let sums = with_rows!(rows, |rows| py.detach(|| {
+        let columns = positions(columns)?;
+        let settled = Settled { support, filled, columns: &columns, units, residuals, present };
+        settled::settled_sums(&rows, settled, Measure { whiten, clip, radius, scale, cap }, plan)
+    }));
+    let sums = sums.map_err(Raised::from)?;
+    let moments = PyArray1::from_vec(py, sums.moments).reshape([width, width])?;
+    Ok((PyArray1::from_vec(py, sums.gradient), moments, sums.size))
 }
 
 /// Integer sums of three numbers of whole rows.

@@ -63,7 +63,7 @@ impl<T: Real> Arms for Dense<'_, T> {
             for (column, value) in theta.support().iter().zip(theta.values()) {
                 // Reads jump from row to row, which hardware prefetchers do not follow.
                 for k in 0..TOGETHER {
-                    prefetch(ahead, (AHEAD + k) * Dense::columns(self) + column);
+                    ahead.get((AHEAD + k) * Dense::columns(self) + column).into_iter().for_each(prefetch);
                 }
                 for (sum, row) in sums.iter_mut().zip(rows) {
                     *sum += row[*column].to_f64() * value;

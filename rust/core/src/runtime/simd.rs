@@ -115,6 +115,71 @@ impl Level {
     }
 }
 
+/// Columns that [`Level::dot_products`] multiplies one with.
+pub const DOTS: usize = 4;
+
+/// Values that one register's 32-bit lanes take at a time.
+const DOT_ROWS: usize = 16;
+
+impl Level {
+    /// Sums of the products of `a` with each of `others`; lengths are equal and multiples of 16.
+    ///
+    /// The products of values `16 i + 2 l` and `16 i + 2 l + 1` are added in 32 bits for each `l` below 8, and wrap
+    /// there; values of -2^15 are not allowed for.
+    #[inline]
+    pub fn dot_products(self, a: &[i16], others: [&[i16]; DOTS]) -> [i64; DOTS] {
+        match self.0 {
+            Set::Baseline => dot_products(a, others),
+            // SAFETY: as in `pair_products`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 | Set::Avx512 => unsafe { dot_products_avx2(a, others) },
+        }
+    }
+}
+
+fn dot_products(a: &[i16], others: [&[i16]; DOTS]) -> [i64; DOTS] {
+    others.map(|b| {
+        let mut lanes = [0i32; DOT_ROWS / 2];
+        for (a, b) in a.chunks_exact(DOT_ROWS).zip(b.chunks_exact(DOT_ROWS)) {
+            for (l, sum) in lanes.iter_mut().enumerate() {
+                let product = |i: usize| i32::from(a[i]) * i32::from(b[i]);
+                *sum = sum.wrapping_add(product(2 * l).wrapping_add(product(2 * l + 1)));
+            }
+        }
+        lanes.iter().map(|lane| i64::from(*lane)).sum()
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn dot_products_avx2(a: &[i16], others: [&[i16]; DOTS]) -> [i64; DOTS] {
+    use std::arch::x86_64::{
+        __m256i, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_setzero_si256,
+        _mm256_storeu_si256,
+    };
+    let length = others.iter().fold(a.len(), |length, b| length.min(b.len())) / DOT_ROWS * DOT_ROWS;
+    let mut sums = [_mm256_setzero_si256(); DOTS];
+    for i in (0..length).step_by(DOT_ROWS) {
+        // SAFETY: all slices have 16 values of 2 bytes, that is one register, from `i` on; these loads need no
+        // alignment.
+        let load = |values: &[i16]| unsafe { _mm256_loadu_si256(values.as_ptr().add(i).cast::<__m256i>()) };
+        let a = load(a);
+        for (sum, b) in sums.iter_mut().zip(others) {
+            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(a, load(b)));
+        }
+    }
+    let mut totals = [0; DOTS];
+    for k in 0..DOTS {
+        let mut lanes = [0i32; DOT_ROWS / 2];
+        // SAFETY: `lanes` is 8 values of 4 bytes, that is one register; this store needs no alignment.
+        unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast::<__m256i>(), sums[k]) };
+        for lane in lanes {
+            totals[k] += i64::from(lane);
+        }
+    }
+    totals
+}
+
 fn pair_products(pairs: &[[i16; 2]], stride: usize, top: usize, left: usize) -> PairProducts {
     let mut sums = [[0i32; WIDE]; TALL];
     for pair in pairs.chunks_exact(stride) {
@@ -162,17 +227,30 @@ fn pair_products_avx2(pairs: &[[i16; 2]], stride: usize, top: usize, left: usize
     products
 }
 
-/// Ask for the line that holds `values[index]`, if there is one; nothing waits for it.
+/// A number within 2^20 of 0, rounded toward zero; further off, and for NaN, one that is as large as that.
+///
+/// The conversion that the language offers asks what to do beyond 32 bits, value by value; this one is one instruction
+/// for a register.
 #[inline(always)]
-pub fn prefetch<T>(values: &[T], index: usize) {
+pub fn rounded_to_zero(value: f64) -> i32 {
+    const MOST: f64 = (1 << 20) as f64;
+    let above = if value > -MOST { value } else { -MOST };
+    let within = if above < MOST { above } else { MOST };
+    // SAFETY: the comparisons leave a number from -2^20 to 2^20, whatever `value` is.
+    unsafe { within.to_int_unchecked() }
+}
+
+/// Ask for the line that holds `value`; nothing waits for it.
+#[inline(always)]
+pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(value) = values.get(index) {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: SSE is part of every x86-64 processor, and a prefetch never faults or changes memory.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (values, index);
+    let _ = value;
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -212,6 +290,34 @@ mod tests {
         let full = vec![[i16::MAX; 2]; WIDE];
         for level in Level::available() {
             assert_eq!(level.pair_products(&full, WIDE, 0, 0)[0][0], 2 * 32_767 * 32_767);
+        }
+    }
+
+    #[test]
+    fn dot_products_are_the_same_at_every_level() {
+        let columns: Vec<Vec<i16>> = (0..5)
+            .map(|c: i32| (0..48).map(|i: i32| ((i * 7919 + c * 104_729) % 4001 - 2000) as i16).collect())
+            .collect();
+        let others: [&[i16]; DOTS] = std::array::from_fn(|k| &columns[k + 1][..]);
+        let slow =
+            others.map(|b| columns[0].iter().zip(b).map(|(a, b)| i64::from(*a) * i64::from(*b)).sum::<i64>());
+        for level in Level::available() {
+            assert_eq!(level.dot_products(&columns[0], others), slow, "{}", level.name());
+        }
+        // Sixteen full values just fit.
+        let full = [i16::MAX; DOT_ROWS];
+        for level in Level::available() {
+            assert_eq!(level.dot_products(&full, [&full; DOTS]), [16 * 32_767 * 32_767; DOTS]);
+        }
+    }
+
+    #[test]
+    fn rounding_toward_zero_is_that_of_the_language_and_far_off_is_large() {
+        for value in [0.0, -0.0, 0.999, -1.5, 32_767.9, -40_000.1, 1e-300] {
+            assert_eq!(rounded_to_zero(value), value as i32);
+        }
+        for value in [f64::NAN, f64::INFINITY, -f64::INFINITY, 1e300, -2f64.powi(31)] {
+            assert_eq!(rounded_to_zero(value).abs(), 1 << 20);
         }
     }
 

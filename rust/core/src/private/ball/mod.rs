@@ -12,8 +12,10 @@
 mod gradient;
 mod moments;
 mod rows;
+pub mod tile;
 
 pub use gradient::{Groups, ball_gradient};
+pub(crate) use moments::mirror;
 pub use moments::second_moments;
 pub use rows::BallRows;
 
@@ -22,6 +24,9 @@ use crate::runtime::memory::{copied, with_room, zeros};
 
 /// Largest integer radius: integers of one row fit an `i16`.
 pub const MOST_RADIUS: i64 = (1 << 15) - 1;
+
+/// A size is at most this many steps.
+const SIZE_LIMIT: i32 = 1 << 15;
 
 /// Most rows: `2^31` rows of `radius^2 < 2^30` stay below `2^62`.
 pub const MOST_ROWS: usize = 1 << 31;
@@ -174,16 +179,22 @@ pub fn clipped_sizes(values: &[f64], cap: f64, present: Option<&[u8]>) -> Result
     if values.len() >= MOST_ROWS {
         return Err(Error::invalid("r must have fewer than 2**31 values"));
     }
-    let limit = f64::from(1 << 15);
-    let size = |value: &f64| ((value.abs() / cap).min(1.0) * limit) as i64;
-    // `min` of NaN and 1 is 1 in Rust: a value that is no number must count as 0.
-    let counted = |value: &f64| if value.is_nan() { 0 } else { size(value) };
+    let counted = |value: &f64| clipped_size_of(*value, cap);
     Ok(match present {
         None => values.iter().map(counted).sum(),
         Some(flags) => {
             values.iter().zip(flags).map(|(value, flag)| if *flag == 0 { 0 } else { counted(value) }).sum()
         }
     })
+}
+
+/// One value's part of [`clipped_sizes`].
+#[inline(always)]
+pub(crate) fn clipped_size_of(value: f64, cap: f64) -> i64 {
+    let steps = value.abs() / cap * f64::from(SIZE_LIMIT);
+    let most = if steps > f64::from(SIZE_LIMIT) { f64::from(SIZE_LIMIT) } else { steps };
+    // The conversion rounds toward zero and turns NaN into 0.
+    i64::from(most as i32)
 }
 
 #[cfg(test)]

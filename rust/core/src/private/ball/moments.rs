@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::tile::{TILE, TileMoments};
 use super::{BallMap, BallRows, MOST_ROWS};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{make_room, with_room, zeros};
@@ -15,6 +16,9 @@ use crate::runtime::simd::{Level, TALL, Vectorised, WIDE};
 
 /// Row pairs of a batch at most: they stay in the nearest cache.
 const BATCH: usize = 64;
+
+/// With at most so many columns, rows are added sixteen at a time: see [`tile`](super::tile).
+const NARROW: usize = 24;
 
 /// A row whose non-zero integers are this many times fewer than the columns is added entry by entry.
 const FEW: usize = 4;
@@ -37,6 +41,9 @@ pub fn second_moments<R: BallRows>(
         return Err(Error::invalid("X must have the columns of the map and fewer than 2**31 rows"));
     }
     let width = map.width();
+    if width <= NARROW {
+        return narrow_moments(rows, map, present, plan);
+    }
     let parts = in_blocks(
         n,
         width.saturating_mul(width) / 8,
@@ -52,12 +59,81 @@ pub fn second_moments<R: BallRows>(
             }
         }
     }
+    mirror(&mut total, width);
+    Ok(total)
+}
+
+/// The same for few columns.
+fn narrow_moments<R: BallRows>(
+    rows: &R,
+    map: &BallMap,
+    present: Option<&[u8]>,
+    plan: Plan,
+) -> Result<Vec<i64>> {
+    let width = map.width();
+    let start = || {
+        let (tile, values) = (zeros(width * TILE)?, zeros(width)?);
+        Ok(NarrowSums { moments: TileMoments::new(width, map.radius, plan.level)?, tile, values })
+    };
+    let parts = in_blocks(rows.rows(), width * TILE / 2, plan, start, |range, sums| {
+        plan.level.run(AddNarrow { rows, range, present, map, sums })
+    })?;
+    let mut total: Vec<i64> = zeros(width * width)?;
+    for part in parts {
+        total.iter_mut().zip(part.moments.totals()).for_each(|(sum, more)| *sum += more);
+    }
+    mirror(&mut total, width);
+    Ok(total)
+}
+
+/// Write the entries above the diagonal below it, too.
+pub(crate) fn mirror(square: &mut [i64], width: usize) {
     for a in 0..width {
         for b in 0..a {
-            total[a * width + b] = total[b * width + a];
+            square[a * width + b] = square[b * width + a];
         }
     }
-    Ok(total)
+}
+
+/// One thread's sums of few columns.
+struct NarrowSums {
+    moments: TileMoments,
+    tile: Vec<f64>,
+    values: Vec<f64>,
+}
+
+struct AddNarrow<'a, 'b, R> {
+    rows: &'a R,
+    range: Range<usize>,
+    present: Option<&'a [u8]>,
+    map: &'a BallMap,
+    sums: &'b mut NarrowSums,
+}
+
+impl<R: BallRows> Vectorised for AddNarrow<'_, '_, R> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run(self) -> Result<()> {
+        let AddNarrow { rows, range, present, map, sums } = self;
+        if let (Some(one), Some(last)) = (map.one, sums.values.last_mut()) {
+            *last = one;
+        }
+        for start in range.clone().step_by(TILE) {
+            for r in 0..TILE {
+                let i = start + r;
+                let columns = sums.tile.as_chunks_mut::<TILE>().0;
+                if i >= range.end || present.is_some_and(|flags| flags[i] == 0) {
+                    columns.iter_mut().for_each(|column| column[r] = 0.0);
+                    continue;
+                }
+                rows.gather(i, map, &mut sums.values)?;
+                columns.iter_mut().zip(&sums.values).for_each(|(column, value)| column[r] = *value);
+            }
+            sums.moments.add(&sums.tile);
+        }
+        Ok(())
+    }
 }
 
 /// One thread's sums. Of `totals`, only entries with `a <= b` are complete.

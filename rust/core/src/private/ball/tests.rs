@@ -64,15 +64,41 @@ fn moments_equal_the_plain_sums_however_they_are_computed() {
 #[test]
 fn full_rows_do_not_overflow_the_narrow_sums() {
     // Every row has the largest integer in one column, and enough others that it is not added entry by entry.
-    let (n, width) = (1000, 3);
-    let x: Vec<f64> = (0..n).flat_map(|_| [MOST_RADIUS as f64, 1.0, 1.0]).collect();
-    let rows = Dense::new(&x, n, width).expect("shape");
-    let sums = second_moments(&rows, &map(width, 1.0, None, MOST_RADIUS), None, Plan::default());
-    let q = slow(&x[..width], 1.0, None, 1.0, MOST_RADIUS);
-    assert_eq!(sums.expect("valid")[0], n as i64 * q[0] * q[0]);
-    let largest = Dense::new(&x[..1], 1, 1).expect("shape");
+    for width in [3, 40] {
+        let n = 1000;
+        let x: Vec<f64> =
+            (0..n * width).map(|i| if i % width == 0 { MOST_RADIUS as f64 } else { 1.0 }).collect();
+        let rows = Dense::new(&x, n, width).expect("shape");
+        let sums = second_moments(&rows, &map(width, 1.0, None, MOST_RADIUS), None, Plan::default());
+        let q = slow(&x[..width], 1.0, None, 1.0, MOST_RADIUS);
+        assert_eq!(sums.expect("valid")[0], n as i64 * q[0] * q[0]);
+    }
+    let largest = [MOST_RADIUS as f64];
+    let largest = Dense::new(&largest, 1, 1).expect("shape");
     let square = second_moments(&largest, &map(1, 1.0, None, MOST_RADIUS), None, Plan::default());
     assert_eq!(square, Ok(vec![MOST_RADIUS * MOST_RADIUS]));
+}
+
+#[test]
+fn no_row_has_moments_beyond_the_ball_and_some_reach_it() {
+    for width in [1, 2, 5, 9, 24, 25, 33] {
+        for (size, radius) in [(1.0, 100), (1e5, 4095), (1e300, MOST_RADIUS), (1e5, MOST_RADIUS)] {
+            let mut reached = 0;
+            for row in numbers(30 * width, width).chunks(width) {
+                let row: Vec<f64> = row.iter().map(|x| x * size).collect();
+                let rows = Dense::new(&row, 1, width).expect("shape");
+                let map = map(width, 1.0, None, radius);
+                let moments = second_moments(&rows, &map, None, Plan::default()).expect("valid");
+                // The trace of `q q'` is the squared length of `q`.
+                let square: i64 = (0..width).map(|j| moments[j * width + j]).sum();
+                assert!(square <= radius * radius, "{width} {size} {radius}");
+                reached = reached.max(square);
+            }
+            // Rounding toward zero takes less than one off each of the integers.
+            let (longest, off) = (radius as f64, (width as f64).sqrt() + 1.0);
+            assert!(size != 1e5 || reached as f64 >= (longest - off) * (longest - off));
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! | gradients of all columns, less what public columns say of a typical one | [`shifted`] |
 //! | both in one pass, with residuals of rewards | [`pass`] |
 //! | gradients of public columns in coordinates of their own | [`whitened`] |
+//! | the same with second moments and sizes of residuals, in one pass | [`settled`] |
 //! | size and mean of whole rows | [`numbers`] |
 //!
 //! Each row's integers are bitwise a function of that row and of public numbers: floats of one row are added in a
@@ -13,6 +14,7 @@
 
 pub mod numbers;
 pub mod pass;
+pub mod settled;
 pub mod shifted;
 pub mod support;
 pub mod whitened;

@@ -9,11 +9,15 @@ use super::{checked_flags, checked_units};
 use crate::matrix::sigmoid::sigmoid;
 use crate::private::gradient::Loss;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::memory::{with_room, zeros};
+use crate::runtime::memory::with_room;
 use crate::runtime::parallel::{Plan, for_each, threads_for};
+use crate::runtime::simd::Vectorised;
 
 /// Rows whose public columns are read before their gradients are added: they stay in the cache meanwhile.
 const NEAR_ROWS: usize = 32;
+
+/// Rows with at least this many values in all are asked for before their turn: those with fewer are in a cache.
+const FAR_VALUES: usize = 1 << 21;
 
 /// Values of a block of rows that is handed to a thread.
 const BLOCK_VALUES: usize = 1 << 18;
@@ -103,15 +107,59 @@ pub fn relative_sums<R: ColumnRows + ShiftedRows>(
     // Each thread takes sums from here and puts them back: there are never more than threads.
     let all = Mutex::new(with_room(threads)?);
     let taken = || all.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let inverse = inverse.as_deref();
     for_each(threads, jobs, |(number, (support, residuals))| {
         let mut sums = match taken() {
             Some(sums) => sums,
             None => rows.zero_sums()?,
         };
-        let mut shifts: Vec<f64> = zeros(NEAR_ROWS)?;
-        let near = support.chunks_mut(NEAR_ROWS * width).zip(residuals.chunks_mut(NEAR_ROWS));
+        let kept = Kept { support, width, residuals };
+        let first = number * block;
+        let work = AddBlock {
+            rows,
+            rewards,
+            present,
+            public,
+            chosen: &chosen,
+            inverse,
+            kept,
+            first,
+            sums: &mut sums,
+        };
+        plan.level.run(work)?;
+        all.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
+        Ok(())
+    })?;
+    total(rows, all.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+struct AddBlock<'a, 'b, R: ShiftedRows> {
+    rows: &'a R,
+    rewards: &'a [f64],
+    present: Option<&'a [u8]>,
+    public: Public<'a>,
+    chosen: &'a Chosen,
+    inverse: Option<&'a [R::Value]>,
+    kept: Kept<'b>,
+    first: usize,
+    sums: &'b mut R::Sums,
+}
+
+impl<R: ColumnRows + ShiftedRows> Vectorised for AddBlock<'_, '_, R> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run(self) -> Result<()> {
+        let AddBlock { rows, rewards, present, public, chosen, inverse, kept, first, sums } = self;
+        let (width, filled) = (kept.width, 1 + public.columns.len());
+        let far = rows.stored() >= FAR_VALUES;
+        let mut shifts = [0.0; NEAR_ROWS];
+        let near = kept.support.chunks_mut(NEAR_ROWS * width).zip(kept.residuals.chunks_mut(NEAR_ROWS));
         for (part, (support, residuals)) in near.enumerate() {
-            let start = number * block + part * NEAR_ROWS;
+            let start = first + part * NEAR_ROWS;
+            if far {
+                rows.ask_for(start + NEAR_ROWS..start + 2 * NEAR_ROWS);
+            }
             for (offset, (row, residual)) in
                 support.chunks_exact_mut(width).zip(residuals.iter_mut()).enumerate()
             {
@@ -123,7 +171,7 @@ pub fn relative_sums<R: ColumnRows + ShiftedRows>(
                     continue;
                 }
                 row[0] = public.one;
-                rows.read(i, &chosen, &mut row[1..])?;
+                rows.read(i, chosen, |place, value| row[1 + place] = value)?;
                 if let Some(units) = public.units {
                     row[1..].iter_mut().zip(public.columns).for_each(|(value, j)| *value /= units[*j]);
                 }
@@ -133,12 +181,10 @@ pub fn relative_sums<R: ColumnRows + ShiftedRows>(
             let shifts = public.shift.map(|_| &shifts[..residuals.len()]);
             let moved =
                 Moved { residuals, shifts, units: public.units, clip: public.clip, present, first: start };
-            rows.add(start..start + moved.residuals.len(), moved, inverse.as_deref(), plan.level, &mut sums)?;
+            rows.add(start..start + moved.residuals.len(), moved, inverse, sums)?;
         }
-        all.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
         Ok(())
-    })?;
-    total(rows, all.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Values times weights, added up in their order.

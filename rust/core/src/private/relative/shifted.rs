@@ -12,7 +12,7 @@ use crate::matrix::{Csr, Dense, Index};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{with_room, zeros};
 use crate::runtime::parallel::{Plan, add_up, in_blocks};
-use crate::runtime::simd::{Level, Vectorised};
+use crate::runtime::simd::Vectorised;
 
 /// Largest shift: the largest f32 less any shift is still finite.
 const LARGEST_SHIFT: f64 = 1e30;
@@ -72,7 +72,8 @@ pub trait ShiftedRows: Sync {
     /// # Errors
     /// If there is no memory for them.
     fn zero_sums(&self) -> Result<Self::Sums>;
-    /// Add the rows in `range`; `inverse` has one over each unit.
+    /// Add the rows in `range`; `inverse` has one over each unit. To be called from code that is compiled for wide
+    /// registers.
     ///
     /// # Errors
     /// If a value is not finite or a sparse row is not canonical.
@@ -81,9 +82,10 @@ pub trait ShiftedRows: Sync {
         range: Range<usize>,
         moved: Moved<'_>,
         inverse: Option<&[Self::Value]>,
-        level: Level,
         sums: &mut Self::Sums,
     ) -> Result<()>;
+    /// Ask for rows that will be added soon.
+    fn ask_for(&self, range: Range<usize>);
     /// The finished sums.
     ///
     /// # Errors
@@ -108,9 +110,27 @@ pub fn shifted_sums<R: ShiftedRows>(rows: &R, moved: Moved<'_>, plan: Plan) -> R
         return Err(Error::invalid("X must have fewer than 2^46 rows"));
     }
     let inverse = inverse_units::<R::Value>(moved.units)?;
-    let add = |range, sums: &mut R::Sums| rows.add(range, moved, inverse.as_deref(), plan.level, sums);
+    let inverse = inverse.as_deref();
+    let add = |range, sums: &mut R::Sums| plan.level.run(AddBlock { rows, range, moved, inverse, sums });
     let parts = in_blocks(n, rows.stored() / n.max(1), plan, || rows.zero_sums(), add)?;
     total(rows, parts)
+}
+
+struct AddBlock<'a, 'b, R: ShiftedRows> {
+    rows: &'a R,
+    range: Range<usize>,
+    moved: Moved<'a>,
+    inverse: Option<&'a [R::Value]>,
+    sums: &'b mut R::Sums,
+}
+
+impl<R: ShiftedRows> Vectorised for AddBlock<'_, '_, R> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run(self) -> Result<()> {
+        self.rows.add(self.range, self.moved, self.inverse, self.sums)
+    }
 }
 
 /// The sum of all threads' sums, one a column.
@@ -181,15 +201,44 @@ impl<T: Real> ShiftedRows for Dense<'_, T> {
         })
     }
 
+    #[inline(always)]
     fn add(
         &self,
         range: Range<usize>,
         moved: Moved<'_>,
         inverse: Option<&[T]>,
-        level: Level,
         sums: &mut DenseSums<T>,
     ) -> Result<()> {
-        level.run(AddDense { rows: *self, range, moved, inverse, sums })
+        let mut group = [(0, T::ZERO, T::ZERO); GROUP];
+        let mut filled = 0;
+        for i in range.filter(|i| moved.counts(*i)) {
+            let (factor, shift) = moved.of::<T>(i);
+            if !factor.is_finite() {
+                add_extreme(self.row(i), factor, shift, inverse, sums);
+                continue;
+            }
+            group[filled] = (i, factor, shift);
+            filled += 1;
+            if filled == GROUP {
+                add_group(*self, &group, moved.shifts.is_some(), inverse, sums);
+                filled = 0;
+            }
+        }
+        if filled > 0 {
+            // The rest of the group repeats a row with factor 0: it adds nothing.
+            let filler = (group[0].0, T::ZERO, T::ZERO);
+            group[filled..].fill(filler);
+            add_group(*self, &group, moved.shifts.is_some(), inverse, sums);
+        }
+        if T::tripped(sums.probe) {
+            return Err(Error::invalid("X must be finite"));
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn ask_for(&self, range: Range<usize>) {
+        Dense::prefetch(self, range.start * Dense::columns(self), range.len() * Dense::columns(self));
     }
 
     fn totals(&self, mut sums: DenseSums<T>) -> Result<Vec<i64>> {
@@ -198,50 +247,8 @@ impl<T: Real> ShiftedRows for Dense<'_, T> {
     }
 }
 
-struct AddDense<'a, 'b, T: Real> {
-    rows: Dense<'a, T>,
-    range: Range<usize>,
-    moved: Moved<'a>,
-    inverse: Option<&'a [T]>,
-    sums: &'b mut DenseSums<T>,
-}
-
 /// A row's number, factor and shift.
 type Member<T> = (usize, T, T);
-
-impl<T: Real> Vectorised for AddDense<'_, '_, T> {
-    type Output = Result<()>;
-
-    #[inline(always)]
-    fn run(self) -> Result<()> {
-        let AddDense { rows, range, moved, inverse, sums } = self;
-        let mut group = [(0, T::ZERO, T::ZERO); GROUP];
-        let mut filled = 0;
-        for i in range.filter(|i| moved.counts(*i)) {
-            let (factor, shift) = moved.of::<T>(i);
-            if !factor.is_finite() {
-                add_extreme(rows.row(i), factor, shift, inverse, sums);
-                continue;
-            }
-            group[filled] = (i, factor, shift);
-            filled += 1;
-            if filled == GROUP {
-                add_group(rows, &group, inverse, sums);
-                filled = 0;
-            }
-        }
-        if filled > 0 {
-            // The rest of the group repeats a row with factor 0: it adds nothing.
-            let filler = (group[0].0, T::ZERO, T::ZERO);
-            group[filled..].fill(filler);
-            add_group(rows, &group, inverse, sums);
-        }
-        if T::tripped(sums.probe) {
-            return Err(Error::invalid("X must be finite"));
-        }
-        Ok(())
-    }
-}
 
 /// Add eight rows with finite factors. Differences are finite, so no product is NaN: see [`LARGEST_SHIFT`] for rows
 /// as they are; divided by units they may be infinite and are brought back.
@@ -249,6 +256,7 @@ impl<T: Real> Vectorised for AddDense<'_, '_, T> {
 fn add_group<T: Real>(
     rows: Dense<'_, T>,
     group: &[Member<T>; GROUP],
+    shifted: bool,
     inverse: Option<&[T]>,
     sums: &mut DenseSums<T>,
 ) {
@@ -256,32 +264,35 @@ fn add_group<T: Real>(
         sums.flush();
     }
     sums.narrow_rows += GROUP;
+    // Three loops, each without a question in it: most rows have neither units nor a shift.
+    match inverse {
+        None if shifted => add_numbers(rows, group, sums, |x, _, shift| x.less(shift)),
+        None => add_numbers(rows, group, sums, |x, _, _| x),
+        Some(inverse) => {
+            let inverse = &inverse[..sums.narrow.len()];
+            add_numbers(rows, group, sums, |x, j, shift| x.times(inverse[j]).less(shift).finite());
+        }
+    }
+}
+
+#[inline(always)]
+fn add_numbers<T: Real>(
+    rows: Dense<'_, T>,
+    group: &[Member<T>; GROUP],
+    sums: &mut DenseSums<T>,
+    number: impl Fn(T, usize, T) -> T,
+) {
     let columns = sums.narrow.len();
     let row: [&[T]; GROUP] = group.map(|(i, _, _)| &rows.row(i)[..columns]);
     let mut probe = sums.probe;
-    match inverse {
-        None => {
-            for (j, narrow) in sums.narrow.iter_mut().enumerate() {
-                let mut sum = *narrow;
-                for g in 0..GROUP {
-                    let x = row[g][j];
-                    sum = x.less(group[g].2).add_biased(group[g].1, sum);
-                    probe = T::join(probe, x.probe());
-                }
-                *narrow = sum;
-            }
+    for (j, narrow) in sums.narrow.iter_mut().enumerate() {
+        let mut sum = *narrow;
+        for g in 0..GROUP {
+            let x = row[g][j];
+            sum = number(x, j, group[g].2).add_biased(group[g].1, sum);
+            probe = T::join(probe, x.probe());
         }
-        Some(inverse) => {
-            for (j, (narrow, inverse)) in sums.narrow.iter_mut().zip(inverse).enumerate() {
-                let mut sum = *narrow;
-                for g in 0..GROUP {
-                    let x = row[g][j];
-                    sum = x.times(*inverse).less(group[g].2).finite().add_biased(group[g].1, sum);
-                    probe = T::join(probe, x.probe());
-                }
-                *narrow = sum;
-            }
-        }
+        *narrow = sum;
     }
     sums.probe = probe;
 }
@@ -348,46 +359,16 @@ impl<T: Real, I: Index> ShiftedRows for Csr<'_, T, I> {
         Ok(SparseSums { zeros: 0, narrow: zeros(Csr::columns(self))?, narrow_rows: 0, wide: Vec::new() })
     }
 
+    #[inline(always)]
     fn add(
         &self,
         range: Range<usize>,
         moved: Moved<'_>,
         inverse: Option<&[T]>,
-        level: Level,
         sums: &mut SparseSums,
     ) -> Result<()> {
-        level.run(AddSparse { rows: *self, range, moved, inverse, sums })
-    }
-
-    fn totals(&self, sums: SparseSums) -> Result<Vec<i64>> {
-        let mut totals = with_room(sums.narrow.len())?;
-        let zero = sums.zeros;
-        if sums.wide.is_empty() {
-            totals.extend(sums.narrow.into_iter().map(|narrow| zero + i64::from(narrow)));
-        } else {
-            let both = sums.wide.into_iter().zip(sums.narrow);
-            totals.extend(both.map(|(wide, narrow)| zero + wide + i64::from(narrow)));
-        }
-        Ok(totals)
-    }
-}
-
-struct AddSparse<'a, 'b, T, I> {
-    rows: Csr<'a, T, I>,
-    range: Range<usize>,
-    moved: Moved<'a>,
-    inverse: Option<&'a [T]>,
-    sums: &'b mut SparseSums,
-}
-
-impl<T: Real, I: Index> Vectorised for AddSparse<'_, '_, T, I> {
-    type Output = Result<()>;
-
-    #[inline(always)]
-    fn run(self) -> Result<()> {
-        let AddSparse { rows, range, moved, inverse, sums } = self;
         for i in range.filter(|i| moved.counts(*i)) {
-            let (columns, values) = rows.canonical_row(i)?;
+            let (columns, values) = self.canonical_row(i)?;
             if values.iter().fold(false, |bad, x| bad | !x.is_finite()) {
                 return Err(Error::invalid("X must be finite"));
             }
@@ -405,5 +386,20 @@ impl<T: Real, I: Index> Vectorised for AddSparse<'_, '_, T, I> {
             }
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn ask_for(&self, _: Range<usize>) {}
+
+    fn totals(&self, sums: SparseSums) -> Result<Vec<i64>> {
+        let mut totals = with_room(sums.narrow.len())?;
+        let zero = sums.zeros;
+        if sums.wide.is_empty() {
+            totals.extend(sums.narrow.into_iter().map(|narrow| zero + i64::from(narrow)));
+        } else {
+            let both = sums.wide.into_iter().zip(sums.narrow);
+            totals.extend(both.map(|(wide, narrow)| zero + wide + i64::from(narrow)));
+        }
+        Ok(totals)
     }
 }

@@ -5,6 +5,7 @@ use crate::matrix::{Csr, Dense, Index};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::with_room;
 use crate::runtime::parallel::{Plan, for_each, threads_for};
+use crate::runtime::simd::prefetch;
 
 /// Below this many values one thread is faster.
 const SERIAL_BELOW: usize = 1 << 16;
@@ -18,11 +19,13 @@ pub trait ColumnRows: Sync {
     fn rows(&self) -> usize;
     /// Number of columns.
     fn columns(&self) -> usize;
-    /// Write the values of row `i` at the chosen columns to their places; `to` is zeros.
+    /// Call `put` with the place and the value of each chosen column of row `i`; those that are not stored are zero.
     ///
     /// # Errors
     /// If a sparse row is not canonical.
-    fn read(&self, i: usize, chosen: &Chosen, to: &mut [f64]) -> Result<()>;
+    fn read(&self, i: usize, chosen: &Chosen, put: impl FnMut(usize, f64)) -> Result<()>;
+    /// Ask for the chosen columns of row `i`, if there is such a row, before they are read.
+    fn prefetch(&self, i: usize, chosen: &Chosen);
 }
 
 /// Public columns in ascending order, each with its place in the result.
@@ -57,12 +60,22 @@ impl<T: Real> ColumnRows for Dense<'_, T> {
     }
 
     #[inline(always)]
-    fn read(&self, i: usize, chosen: &Chosen, to: &mut [f64]) -> Result<()> {
+    fn read(&self, i: usize, chosen: &Chosen, mut put: impl FnMut(usize, f64)) -> Result<()> {
         let row = self.row(i);
         for (column, place) in &chosen.0 {
-            to[*place] = row[*column].to_f64();
+            put(*place, row[*column].to_f64());
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, i: usize, chosen: &Chosen) {
+        if i < Dense::rows(self) {
+            let row = self.row(i);
+            for (column, _) in &chosen.0 {
+                prefetch(&row[*column]);
+            }
+        }
     }
 }
 
@@ -76,15 +89,19 @@ impl<T: Real, I: Index> ColumnRows for Csr<'_, T, I> {
     }
 
     #[inline(always)]
-    fn read(&self, i: usize, chosen: &Chosen, to: &mut [f64]) -> Result<()> {
+    fn read(&self, i: usize, chosen: &Chosen, mut put: impl FnMut(usize, f64)) -> Result<()> {
         let (columns, values) = self.canonical_row(i)?;
         for (column, place) in &chosen.0 {
             if let Ok(at) = columns.binary_search_by_key(column, |column| column.position()) {
-                to[*place] = values[at].to_f64();
+                put(*place, values[at].to_f64());
             }
         }
         Ok(())
     }
+
+    /// Sparse rows lie one after the other, which the processor foresees.
+    #[inline(always)]
+    fn prefetch(&self, _: usize, _: &Chosen) {}
 }
 
 /// Write columns of all rows, each divided by its unit, to `out`: `width` values a row, of which those from
@@ -116,7 +133,7 @@ pub fn gather_columns<R: ColumnRows>(
         for (offset, row) in part.chunks_exact_mut(width).enumerate() {
             let to = &mut row[first..first + columns.len()];
             to.fill(0.0);
-            rows.read(number * block + offset, &chosen, to)?;
+            rows.read(number * block + offset, &chosen, |place, value| to[place] = value)?;
             if let Some(units) = units {
                 to.iter_mut().zip(units).for_each(|(value, unit)| *value /= unit);
             }

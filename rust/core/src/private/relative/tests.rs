@@ -1,9 +1,11 @@
 //! What one row can do to the sums, and that storage, blocks and threads do nothing.
 
+use super::settled::{Measure, Settled, SettledSums, settled_sums};
 use super::shifted::{Moved, shifted_sums};
 use super::support::gather_columns;
 use super::whitened::whitened_sums;
 use crate::matrix::{Csr, Dense};
+use crate::private::ball::{BallMap, MOST_RADIUS, clipped_sizes, second_moments};
 use crate::private::gradient::Plan;
 use crate::runtime::simd::Level;
 
@@ -80,6 +82,59 @@ fn no_row_moves_a_sum_by_more_than_the_limit_whatever_its_numbers_are() {
             .expect("valid");
             assert!(sums.iter().all(|sum| sum.abs() <= 1 << 15));
         }
+    }
+}
+
+#[test]
+fn settled_columns_have_the_sums_of_three_kernels() {
+    let (n, m) = (91, 4);
+    let values = dense(n);
+    let rows = Dense::new(&values, n, 5).expect("valid");
+    let residuals: Vec<f64> =
+        (0..n).map(|i| if i == 7 { f64::INFINITY } else { (i as f64 * 0.7).sin() }).collect();
+    let present: Vec<u8> = (0..n).map(|i| u8::from(i % 5 != 3)).collect();
+    let whiten: Vec<f64> = (0..m * m).map(|i| (i as f64).cos()).collect();
+    let mut all = vec![1.0; n * m];
+    gather_columns(&rows, &[1, 3, 2], Some(&[1.0, 1.0, 0.5]), &mut all, m, 1, Plan::default())
+        .expect("valid");
+    let support: Vec<f64> = all.chunks(m).flat_map(|row| row[..2].to_vec()).collect();
+    let settled = Settled {
+        support: &support,
+        filled: 2,
+        columns: &[3, 2],
+        units: Some(&[1.0, 0.5]),
+        residuals: &residuals,
+        present: Some(&present),
+    };
+    for radius in [5, 4095, MOST_RADIUS] {
+        let scale = radius as f64 / 6.0;
+        let measure = Measure { whiten: &whiten, clip: 0.8, radius, scale, cap: 0.6 };
+        let map = BallMap::new(&[0, 1, 2, 3], &[scale; 4], None, radius, m).expect("valid");
+        let apart = Dense::new(&all, n, m).expect("valid");
+        let expected = SettledSums {
+            gradient: whitened_sums(&all, &residuals, &whiten, 0.8, Some(&present), plan(1, 100))
+                .expect("valid"),
+            moments: second_moments(&apart, &map, Some(&present), plan(1, 100)).expect("valid"),
+            size: clipped_sizes(&residuals, 0.6, Some(&present)).expect("valid"),
+        };
+        for (threads, block) in [(1, 100), (2, 7), (3, 16)] {
+            assert_eq!(settled_sums(&rows, settled, measure, plan(threads, block)), Ok(expected.clone()));
+        }
+    }
+    let measure = Measure { whiten: &whiten, clip: 0.8, radius: 9, scale: 1.0, cap: 0.6 };
+    for (settled, measure) in [
+        (Settled { filled: 1, ..settled }, measure),
+        (Settled { columns: &[3], ..settled }, measure),
+        (Settled { units: Some(&[1.0]), ..settled }, measure),
+        (Settled { residuals: &residuals[1..], ..settled }, measure),
+        (Settled { present: Some(&present[1..]), ..settled }, measure),
+        (settled, Measure { radius: 0, ..measure }),
+        (settled, Measure { scale: 0.0, ..measure }),
+        (settled, Measure { cap: f64::NAN, ..measure }),
+        (settled, Measure { clip: f64::INFINITY, ..measure }),
+        (settled, Measure { whiten: &whiten[1..], ..measure }),
+    ] {
+        assert!(settled_sums(&rows, settled, measure, Plan::default()).is_err());
     }
 }
 

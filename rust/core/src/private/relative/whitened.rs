@@ -3,14 +3,13 @@
 use std::ops::Range;
 
 use super::checked_flags;
+use super::shifted::checked_clip;
 use crate::matrix::scalar::{LIMIT, Real};
+use crate::private::ball::tile::TILE;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::memory::zeros;
+use crate::runtime::memory::{copied, zeros};
 use crate::runtime::parallel::{Plan, add_up, in_blocks};
 use crate::runtime::simd::Vectorised;
-
-/// Coordinates computed together.
-const LANES: usize = 8;
 
 /// Largest coordinate: times a residual of 0 it is 0.
 const LARGEST: f64 = 1e300;
@@ -36,24 +35,103 @@ pub fn whitened_sums(
         return Err(Error::invalid("whiten must be square, with one row for each column of X"));
     }
     checked_flags(present, n)?;
-    if !(clip.is_finite() && clip > 0.0) {
-        return Err(Error::invalid(format!("clip must be a finite number above 0, got {clip}")));
-    }
-    // Column after column, in whole lanes: a row's value is multiplied with one number for each coordinate.
-    let stride = m.next_multiple_of(LANES);
-    let mut weights: Vec<f64> = zeros(m * stride)?;
-    for (c, row) in whiten.chunks_exact(m).enumerate() {
-        row.iter().enumerate().for_each(|(j, weight)| weights[j * stride + c] = *weight);
-    }
-    let start = || zeros(stride);
-    let parts = in_blocks(n, m.saturating_mul(m) / 2, plan, start, |range, totals| {
-        let rows = Rows { values, residuals, present, columns: m };
-        plan.level.run(AddBlock { rows, range, weights: &weights, clip, totals });
+    checked_clip(clip)?;
+    let rows = Rows { values, residuals, present, columns: m };
+    let start = || Ok((WhitenedTiles::new(whiten, m)?, zeros(m * TILE)?));
+    let parts = in_blocks(n, work_on_row(m), plan, start, |range, (sums, tile)| {
+        plan.level.run(AddBlock { rows, range, clip, tile, sums });
         Ok(())
     })?;
-    let mut sums = add_up(parts.into_iter().map(Ok))?;
-    sums.truncate(m);
-    Ok(sums)
+    add_up(parts.into_iter().map(|(sums, _): (WhitenedTiles, Vec<f64>)| Ok(sums.totals())))
+}
+
+/// What a row of `m` values costs, in values of a plain sum.
+pub(super) fn work_on_row(m: usize) -> usize {
+    m.saturating_mul(m.saturating_add(TILE / 2))
+}
+
+/// What a row's coordinates are multiplied with before they are rounded. It may be infinite or NaN.
+#[inline(always)]
+pub(super) fn factor(residual: f64, clip: f64) -> f64 {
+    residual * LIMIT as f64 / clip
+}
+
+/// Sums of rows that come sixteen at a time, column after column: a register holds one column of several rows.
+#[derive(Debug)]
+pub(super) struct WhitenedTiles {
+    weights: Vec<f64>,
+    width: usize,
+    /// One sum for each coordinate and row of a tile.
+    biased: Vec<i64>,
+    tiles: usize,
+    /// Rows with a factor that is not finite.
+    extreme: Vec<i64>,
+}
+
+impl WhitenedTiles {
+    pub(super) fn new(whiten: &[f64], width: usize) -> Result<Self> {
+        let (biased, extreme) = (zeros(width * TILE)?, zeros(width)?);
+        Ok(WhitenedTiles { weights: copied(whiten)?, width, biased, tiles: 0, extreme })
+    }
+
+    /// Add a tile; a row with factor 0 adds nothing.
+    #[inline(always)]
+    pub(super) fn add(&mut self, values: &[f64], factors: &[f64; TILE]) {
+        // Plain loops over whole tiles: iterators are not always compiled for wide registers.
+        let (mut finite, mut all_finite) = (*factors, true);
+        for factor in &mut finite {
+            all_finite &= factor.is_finite();
+            *factor = if factor.is_finite() { *factor } else { 0.0 };
+        }
+        let columns = values.as_chunks::<TILE>().0;
+        for (c, biased) in self.biased.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
+            let weights = &self.weights[c * self.width..][..columns.len()];
+            let mut numbers = [0.0f64; TILE];
+            for (j, column) in columns.iter().enumerate() {
+                for r in 0..TILE {
+                    numbers[r] += column[r] * weights[j];
+                }
+            }
+            for r in 0..TILE {
+                numbers[r] = bounded(numbers[r]);
+                // Neither number nor factor is NaN or infinite, so that their product is a number: what the fast
+                // rounding needs.
+                biased[r] = numbers[r].add_biased(finite[r], biased[r]);
+            }
+            if !all_finite {
+                for r in (0..TILE).filter(|r| !factors[*r].is_finite()) {
+                    self.extreme[c] += i64::from(numbers[r].quantise(factors[r]));
+                }
+            }
+        }
+        self.tiles += 1;
+    }
+
+    /// One sum for each coordinate.
+    pub(super) fn totals(self) -> Vec<i64> {
+        let mut totals = self.extreme;
+        for (total, biased) in totals.iter_mut().zip(self.biased.chunks_exact(TILE)) {
+            *total += biased.iter().map(|sum| f64::unbiased(*sum, self.tiles)).sum::<i64>();
+        }
+        totals
+    }
+}
+
+/// Write a row's values to its place in a tile.
+#[inline(always)]
+pub(super) fn put(row: &[f64], r: usize, tile: &mut [f64]) {
+    let columns = &mut tile.as_chunks_mut::<TILE>().0[..row.len()];
+    for j in 0..row.len() {
+        columns[j][r] = row[j];
+    }
+}
+
+/// A coordinate within what times 0 is 0. Comparisons, so that each is one instruction.
+#[inline(always)]
+fn bounded(coordinate: f64) -> f64 {
+    let number = if coordinate.is_nan() { 0.0 } else { coordinate };
+    let below = if number > LARGEST { LARGEST } else { number };
+    if below < -LARGEST { -LARGEST } else { below }
 }
 
 #[derive(Clone, Copy)]
@@ -67,9 +145,9 @@ struct Rows<'a> {
 struct AddBlock<'a, 'b> {
     rows: Rows<'a>,
     range: Range<usize>,
-    weights: &'a [f64],
     clip: f64,
-    totals: &'b mut [i64],
+    tile: &'b mut [f64],
+    sums: &'b mut WhitenedTiles,
 }
 
 impl Vectorised for AddBlock<'_, '_> {
@@ -77,39 +155,17 @@ impl Vectorised for AddBlock<'_, '_> {
 
     #[inline(always)]
     fn run(self) {
-        let AddBlock { rows, range, weights, clip, totals } = self;
-        let (m, stride) = (rows.columns, totals.len());
-        for (lanes, totals) in totals.chunks_exact_mut(LANES).enumerate() {
-            let (mut biased, mut count) = ([0i64; LANES], 0);
-            for i in range.clone() {
-                if rows.present.is_some_and(|flags| flags[i] == 0) {
-                    continue;
-                }
-                let mut coordinates = [0.0f64; LANES];
-                let weights = weights[lanes * LANES..].chunks(stride);
-                for (value, weights) in rows.values[i * m..][..m].iter().zip(weights) {
-                    for (coordinate, weight) in coordinates.iter_mut().zip(&weights[..LANES]) {
-                        *coordinate += value * weight;
-                    }
-                }
-                let factor = rows.residuals[i] * LIMIT as f64 / clip;
-                let numbers =
-                    coordinates.map(|c| if c.is_nan() { 0.0 } else { c }).map(|c| c.clamp(-LARGEST, LARGEST));
-                if factor.is_finite() {
-                    // Neither is NaN or infinite, so that their product is a number: what the fast rounding needs.
-                    for (sum, number) in biased.iter_mut().zip(numbers) {
-                        *sum = number.add_biased(factor, *sum);
-                    }
-                    count += 1;
-                } else {
-                    for (total, number) in totals.iter_mut().zip(numbers) {
-                        *total += i64::from(number.quantise(factor));
-                    }
-                }
+        let AddBlock { rows, range, clip, tile, sums } = self;
+        for start in range.clone().step_by(TILE) {
+            // Rows that are not there keep what the tile held before: their factor is 0, and numbers are finite.
+            let mut factors = [0.0; TILE];
+            for i in (start..(start + TILE).min(range.end))
+                .filter(|i| rows.present.is_none_or(|flags| flags[*i] != 0))
+            {
+                factors[i - start] = factor(rows.residuals[i], clip);
+                put(&rows.values[i * rows.columns..][..rows.columns], i - start, tile);
             }
-            for (total, sum) in totals.iter_mut().zip(biased) {
-                *total += f64::unbiased(sum, count);
-            }
+            sums.add(tile, &factors);
         }
     }
 }
