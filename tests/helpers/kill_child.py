@@ -40,6 +40,12 @@ def show(policy, known):
     return len(policy.history)
 
 
+def acknowledge(policy, durability):
+    """Do what must come before a call is told of: with "group" nothing is promised before `flush`."""
+    if durability == "group":
+        policy.flush()
+
+
 if __name__ == "__main__":
     directory, durability, seed, name = sys.argv[1:]
     rng = np.random.default_rng(int(seed))
@@ -48,7 +54,9 @@ if __name__ == "__main__":
     say("ready")
     while True:
         decision = policy.select(rng.standard_normal((3, DIM)))
+        acknowledge(policy, durability)
         say("played", decision.id)
         known = show(policy, known)
         policy.update(decision, float(rng.standard_normal()))
+        acknowledge(policy, durability)
         say("rewarded", decision.id)

@@ -541,3 +541,16 @@ def test_psycopg_is_imported_by_such_a_store_alone():
         "assert 'psycopg' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_row_forgotten_while_it_is_read_is_a_row_of_zeros(workers, monkeypatch, fits, early):
+    for _ in range(FIRST):
+        workers[0].update(workers[0].select(ONES, user=workers[0].rounds), 1.0)
+    database = workers[0]._engine.database
+    name = "layout" if early else "codes"  # before the rows are read, or after them and before their rewards
+    real = getattr(database, name)
+    monkeypatch.setattr(database, name, lambda due: (workers[1].forget(user=1), real(due))[1])
+    workers[0].select(ONES, user=99)
+    (_, (_, rewards, present), _) = fits.calls[0]
+    assert present.tolist() == [True, False, True] and rewards.tolist() == [1.0, 0.0, 1.0]

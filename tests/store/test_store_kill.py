@@ -1,4 +1,4 @@
-"""200 random kills of a real process: no acknowledged call is lost, each episode is released exactly once."""
+"""Random kills, a hundred of each kind, of a real process: no acknowledged call is lost, each episode is released exactly once."""
 
 import os
 import signal
@@ -55,7 +55,7 @@ def check(directory, durability, said, shown, policy="FLIPHAT"):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("durability", ["full", "batch"])
+@pytest.mark.parametrize("durability", ["full", "batch", "group"])
 def test_a_hundred_kills(tmp_path, durability, policy):
     rng, shown, rounds, total, restarts_with_work = np.random.default_rng(0), {}, 0, 0, 0
     for seed in range(100):
