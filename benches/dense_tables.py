@@ -3,13 +3,16 @@
 One arm a class, reward 1 for the right one.
 
     python benches/dense_tables.py                # the five real tables, 20 orders
-    python benches/dense_tables.py --made         # tables to choose rules on
+    python benches/dense_tables.py --made         # tables to choose rules on, another one in every run
+    python benches/dense_tables.py --census       # 150 000 rows of one-hot answers, 12 arms, known truth
+    python benches/dense_tables.py --speed        # rounds a second, 10 arms x 64 columns
     python benches/dense_tables.py --orders 4 digits
 
 One rule for all tables; delta is the smaller of 1/1000 and half of one over the rows. Each person comes once.
 """
 
 import argparse
+import functools
 import time
 
 import numpy as np
@@ -18,28 +21,89 @@ import real_tables
 from fliphat import PrivateLinear
 
 
+def policy_for(dim, arms, rows, epsilon, seed, **settings):
+    """Return the policy, with one rule for all tables."""
+    norm = {"context_norm": (dim / 3) ** 0.5} | settings
+    return PrivateLinear(arms, dim, epsilon, min(1e-3, 0.5 / rows), seed=seed, **norm)
+
+
+def played(policy, values, reward):
+    """Return the reward of each round; `reward` is told rounds and their arms."""
+    won, at = np.zeros(len(values)), 0
+    while at < len(values):
+        part = slice(at, at + min(policy.remaining, len(values) - at))
+        decisions = policy.select_batch(values[part])
+        won[part] = reward(part, decisions.arms)
+        policy.update_batch(decisions, won[part])
+        at = part.stop
+    return won
+
+
 def mean_reward(values, labels, epsilon, seed, **settings):
     """Return the mean reward over one pass in random order, and over its last tenth."""
     n, dim = values.shape
     order = np.random.default_rng(seed).permutation(n)
     values, labels = values[order], labels[order]
-    policy = PrivateLinear(
-        int(labels.max()) + 1,
-        dim,
-        epsilon,
-        min(1e-3, 0.5 / n),
-        context_norm=(dim / 3) ** 0.5,
-        seed=seed,
-        **settings,
-    )
-    won, at = np.zeros(n), 0
-    while at < n:
-        count = min(policy.remaining, n - at)
-        decisions = policy.select_batch(values[at : at + count])
-        won[at : at + count] = decisions.arms == labels[at : at + count]
-        policy.update_batch(decisions, won[at : at + count])
-        at += count
+    policy = policy_for(dim, int(labels.max()) + 1, n, epsilon, seed, **settings)
+    won = played(policy, values, lambda part, arms: arms == labels[part])
     return won.mean(), won[-n // 10 :].mean()
+
+
+def linucb(values, won, width=0.5, batch=500):
+    """Return the arms of disjoint LinUCB, without privacy; what it knows is refreshed after each batch."""
+    n, dim = values.shape
+    arms = won.shape[1]
+    moments, sums = np.stack([np.eye(dim)] * arms), np.zeros((arms, dim))
+    chosen = np.zeros(n, np.int64)
+    for at in range(0, n, batch):
+        x = values[at : at + batch].astype(float)
+        inverse = np.linalg.inv(moments)
+        mean = x @ np.einsum("kij,kj->ki", inverse, sums).T
+        spread = np.stack([((x @ one) * x).sum(axis=1) for one in inverse], axis=1)
+        chosen[at : at + batch] = best = (mean + width * np.sqrt(spread)).argmax(axis=1)
+        for arm in range(arms):
+            own = best == arm
+            moments[arm] += x[own].T @ x[own]
+            sums[arm] += x[own].T @ won[at : at + batch, arm][own]
+    return chosen
+
+
+def census(epsilon, seed, rows=150_000):
+    """Return mean chances of random play, the best constant arm, LinUCB, PrivateLinear and the truth."""
+    values, chances = real_tables.census(seed, rows)
+    rng = np.random.default_rng([seed, 16])
+    won = (rng.random(chances.shape) < chances).astype(float)
+    every = np.arange(rows)
+    chosen = np.zeros(rows, np.int64)
+
+    def reward(part, arms):
+        chosen[part] = arms
+        return won[every[part], arms]
+
+    # Twelve answers: every row has norm sqrt(12).
+    policy = policy_for(values.shape[1], chances.shape[1], rows, epsilon, seed, context_norm=12**0.5)
+    played(policy, values, reward)
+    return {
+        "random": chances.mean(),
+        "constant": chances.mean(axis=0).max(),
+        "LinUCB": chances[every, linucb(values, won)].mean(),
+        "PrivateLinear": chances[every, chosen].mean(),
+        "truth": chances.max(axis=1).mean(),
+    }
+
+
+def speed(rounds=400_000):
+    """Return rounds a CPU second, with rewards and fits."""
+    rng = np.random.default_rng(0)
+    policy = policy_for(64, 10, rounds, 1.0, 0)
+    values = rng.normal(size=(8192, 64)).astype(np.float32)
+    began, done = time.process_time(), 0
+    while done < rounds:
+        count = min(policy.remaining, len(values))
+        decisions = policy.select_batch(values[:count])
+        policy.update_batch(decisions, np.zeros(count))
+        done += count
+    return done / (time.process_time() - began)
 
 
 def main():
@@ -47,17 +111,33 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", nargs="*")
     parser.add_argument("--made", action="store_true")
+    parser.add_argument("--census", action="store_true")
+    parser.add_argument("--speed", action="store_true")
     parser.add_argument("--orders", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0, 10.0])
     asked = parser.parse_args()
+    seeds = range(asked.first, asked.first + asked.orders)
+    if asked.speed:
+        print(f"{speed():,.0f} rounds a CPU second")
+        return
+    if asked.census:
+        for epsilon in asked.epsilon:
+            for seed in seeds:
+                found = census(epsilon, seed)
+                gain = (found["PrivateLinear"] - found["random"]) / (found["LinUCB"] - found["random"])
+                told = "  ".join(f"{name} {value:.4f}" for name, value in found.items())
+                print(
+                    f"census, seed {seed}, eps {epsilon:g}: {told}  gain {gain:.3f} of LinUCB's", flush=True
+                )
+        return
     names = asked.tables or (real_tables.MADE if asked.made else list(real_tables.RANGES))
     for name in names:
-        values, labels = real_tables.made(name) if name.startswith("made") else real_tables.real(name)
+        table = functools.partial(real_tables.made, name) if name in real_tables.MADE else None
+        whole = real_tables.real(name) if table is None else None
         told, began = [], time.process_time()
         for epsilon in asked.epsilon:
-            seeds = range(asked.first, asked.first + asked.orders)
-            found = np.array([mean_reward(values, labels, epsilon, seed) for seed in seeds])
+            found = np.array([mean_reward(*(whole or table(seed)), epsilon, seed) for seed in seeds])
             error = found[:, 0].std(ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.nan
             told.append(
                 f"eps {epsilon:g}: {found[:, 0].mean():.3f} +- {error:.3f} (end {found[:, 1].mean():.3f})"

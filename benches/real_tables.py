@@ -59,37 +59,66 @@ def real(name):
     return 2 * (values - low) / (high - low) - 1, np.unique(labels, return_inverse=True)[1]
 
 
-def made(name):
-    """Return a table that nobody collected: for choosing rules, with labels from 0."""
-    n, arms, dim, factors, apart, seed = {
-        "made: 600 x 30, 2 arms": (600, 2, 30, 4, 1.2, 1),
-        "made: 1800 x 64, 10 arms": (1800, 10, 64, 12, 1.6, 2),
-        "made: 2300 x 18, 7 arms": (2300, 7, 18, 6, 1.8, 3),
-        "made: 1300 x 9, 2 arms": (1300, 2, 9, 5, 0.9, 4),
-        "made: 20000 x 9, 2 arms": (20000, 2, 9, 3, 1.8, 5),
-        "made: 4000 x 12, 4 arms": (4000, 4, 12, 5, 1.5, 6),
-    }[name]
-    rng = np.random.default_rng(seed)
-    shares = np.array([0.8, 0.2]) if n == 20000 else rng.dirichlet(np.full(arms, 20.0))
-    labels = rng.choice(arms, n, p=shares)
+#: Tables that nobody collected: rows, arms, columns, factors, distance of classes, share of skewed columns,
+#: how much wider than its values a column's range may be, and what the columns are. In "numbers" a range lies
+#: anywhere around its column, so means are far from its middle and sizes differ; "pixels" are never below
+#: zero, mostly zero, and all in one range; "answers" are one-hot.
+MADE = {
+    "made: 560 x 28, 2 arms": (560, 2, 28, 3, 1.1, 0.6, 3.0, "numbers"),
+    "made: 700 x 14, 3 arms": (700, 3, 14, 4, 1.3, 0.5, 4.0, "numbers"),
+    "made: 1300 x 9, 2 arms": (1300, 2, 9, 5, 0.9, 0.4, 2.0, "numbers"),
+    "made: 2300 x 18, 7 arms": (2300, 7, 18, 6, 1.8, 0.5, 3.0, "numbers"),
+    "made: 1900 x 60, 12 arms": (1900, 12, 60, 14, 1.6, 0.2, 1.5, "pixels"),
+    "made: 1700 x 40, 8 arms": (1700, 8, 40, 10, 1.6, 0.2, 2.0, "pixels"),
+    "made: 4000 x 12, 4 arms": (4000, 4, 12, 5, 1.5, 0.4, 2.5, "numbers"),
+    "made: 3000 x 30, 5 arms": (3000, 5, 30, 6, 1.8, 0.0, 1.0, "answers"),
+    "made: 1000 x 24, 5 arms": (1000, 5, 24, 5, 1.8, 0.5, 3.0, "numbers"),
+}
+
+
+def made(name, seed):
+    """Return a table of a kind, another one for each seed: for choosing rules, with labels from 0."""
+    n, arms, dim, factors, apart, skewness, wide, kind = MADE[name]
+    rng = np.random.default_rng([seed, n])
+    labels = rng.choice(arms, n, p=rng.dirichlet(np.full(arms, 20.0)))
     inner = apart * rng.normal(size=(arms, factors))[labels] + rng.normal(size=(n, factors))
-    loads = rng.normal(size=(factors, dim)) * (rng.random((factors, dim)) < 0.6)
+    if kind == "answers":
+        size = dim // 6
+        scores = np.einsum("nf,fgs->ngs", inner, rng.normal(size=(factors, 6, size)))
+        scores += rng.gumbel(size=scores.shape)
+        return (scores == scores.max(axis=2, keepdims=True)).reshape(n, -1).astype(float), labels
+    # With few factors all columns share them.
+    loads = rng.normal(size=(factors, dim)) * (rng.random((factors, dim)) < (1.0 if factors < 4 else 0.6))
     values = inner @ loads / np.sqrt(factors) + 0.5 * rng.normal(size=(n, dim))
-    skewed = rng.random(dim) < 0.4
+    if kind == "pixels":
+        values = np.maximum(values + rng.normal(size=dim), 0.0) * (rng.random(dim) > 0.15)
+        return 2 * np.minimum(values / max(np.percentile(values, 99.5), 1.0), 1.0) - 1, labels
+    skewed = rng.random(dim) < skewness
     values[:, skewed] = np.exp(0.7 * values[:, skewed])
-    values[:, rng.random(dim) < 0.1] = 0.0  # columns that say nothing
+    values[:, rng.random(dim) < 0.05] = 0.0  # columns that say nothing
     low, high = np.percentile(values, [1, 99], axis=0)
     # A range somebody might have written down: too wide, and not around the middle.
-    span = np.maximum(high - low, 1.0) * rng.uniform(1.0, 2.0, dim)
+    span = np.maximum(high - low, 1.0) * rng.uniform(1.0, wide, dim)
     low = low - (span - (high - low)) * rng.random(dim)
     return 2 * (values - low) / span - 1, labels
 
 
-MADE = [
-    "made: 600 x 30, 2 arms",
-    "made: 1800 x 64, 10 arms",
-    "made: 2300 x 18, 7 arms",
-    "made: 1300 x 9, 2 arms",
-    "made: 20000 x 9, 2 arms",
-    "made: 4000 x 12, 4 arms",
-]
+def census(seed, rows=150_000, arms=12):
+    """Return a census-like table with known truth: one-hot answers, and each arm's chance of a reward 1.
+
+    Answers to twelve questions with 2 to 16 choices, some far more frequent than others, are correlated
+    through three hidden traits. Arms differ in how often they are rewarded at all, and in whom they suit.
+    """
+    rng = np.random.default_rng([seed, 15])
+    traits = rng.normal(size=(rows, 3)).astype(np.float32)
+    columns = []
+    for choices in (16, 9, 7, 14, 6, 5, 2, 3, 8, 4, 10, 3):
+        scores = traits @ rng.normal(size=(3, choices)).astype(np.float32) - 0.8 * np.arange(choices) ** 0.5
+        scores += rng.gumbel(size=scores.shape)
+        columns.append((scores == scores.max(axis=1, keepdims=True)).astype(np.float32))
+    values = np.concatenate(columns, axis=1)
+    # Answers decide, not traits: a linear rule is nearly right, and nothing hidden can be learned.
+    suits = values @ rng.normal(size=(values.shape[1], arms)) / np.sqrt(len(columns))
+    likes = 0.5 * rng.normal(size=arms) - 1.0
+    chances = 1 / (1 + np.exp(-(likes + 1.2 * (suits - suits.mean(axis=0)))))
+    return values, chances

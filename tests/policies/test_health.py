@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, PrivateLinear
 from fliphat.environments import SparseLinear
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies import Health, HealthWarning
@@ -107,3 +107,42 @@ def test_signs_that_flip_are_seen_and_signs_that_stay_are_not():
         known = KnownEstimate(history[-1].estimate, episodes=10)
         assert examine(settings, history, known).ok is ok
         assert examine(settings, history[:7], known) == Health(())  # too early to say
+
+
+# PrivateLinear
+
+
+def linear(rewarded, size=1.0, episodes=10, epsilon=2.0):
+    """A policy that played episodes of contexts in the ball; `rewarded` says the chance of a reward."""
+    policy = PrivateLinear(3, 6, epsilon, 1e-3, context_norm=2.0**0.5, seed=5)
+    rng = np.random.default_rng(7)
+    while len(policy.history) < episodes:
+        contexts = rng.uniform(-1, 1, (policy.remaining, 6)) * size
+        decisions = policy.select_batch(contexts)
+        won = rng.random(len(contexts)) < rewarded(contexts / size, decisions.arms)
+        policy.update_batch(decisions, won.astype(float))
+    return policy
+
+
+def suited(contexts, arms):
+    return 0.5 + 0.45 * contexts[np.arange(len(arms)), arms]
+
+
+def test_a_dense_policy_that_learns_is_silent():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        policy = linear(suited)
+    assert policy.health.ok
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.5])
+def test_a_dense_policy_with_nothing_to_learn_says_so(chance):
+    with pytest.warns(HealthWarning, match="coefficients do not stand out of their noise"):
+        policy = linear(lambda contexts, arms: chance)
+    assert not policy.health.ok
+
+
+def test_contexts_that_are_far_shorter_than_their_norm_are_named():
+    with pytest.warns(HealthWarning, match="contexts are about .* long, and context_norm is 1.414"):
+        policy = linear(suited, size=0.03, epsilon=10.0)
+    assert "context_norm" in str(policy.health)

@@ -24,7 +24,18 @@ import numpy.typing as npt
 from fliphat.fit.dense_sums import ReleasedSums, RowMap
 from fliphat.fit.known import SparseEstimate
 
-__all__ = ["DRAWS", "KnownLinear", "begin", "best_places", "first_rows", "learn", "row_map", "shares"]
+__all__ = [
+    "DRAWS",
+    "KnownLinear",
+    "begin",
+    "best_places",
+    "context_size",
+    "first_rows",
+    "learn",
+    "row_map",
+    "shares",
+    "standing_out",
+]
 
 #: Draws of all coefficients from their posterior; each round is played by one of them.
 DRAWS: Final = 32
@@ -274,6 +285,32 @@ def best_places(draws: npt.NDArray[Any], contexts: npt.NDArray[Any]) -> npt.NDAr
     scores = contexts @ weights.T + draws[:, :, -1].ravel()
     best: npt.NDArray[np.int64] = scores.reshape(len(contexts), *draws.shape[:2]).argmax(axis=2)
     return best
+
+
+def standing_out(known: KnownLinear) -> float:
+    """Return squares of coefficients without the constants over those that noise alone would have."""
+    # Arms of which nothing is known yet have no precision; what is added is far below any that has some.
+    some = [k for k in range(known.groups) if known.precision[k].any()]
+    if not some:
+        return math.inf
+    precision = known.precision[some]
+    ridge = 1e-9 * np.trace(precision, axis1=1, axis2=2)[:, None, None] * np.eye(known.dim + 1)
+    covariance = np.linalg.inv(precision + ridge)
+    mean = (covariance @ known.information[some][:, :, None])[:, :-1]
+    within = np.linalg.solve(covariance[:, :-1, :-1], mean)
+    return float((mean * within).sum()) / (len(some) * known.dim)
+
+
+def context_size(known: KnownLinear) -> tuple[float, float]:
+    """Return the mean square of contexts, where 1 is that of the largest norm, and the noise in it."""
+    weights = known.variance_weights + known.weight / 2
+    if not weights.all():
+        return 1.0, math.inf
+    found = known.moments / max(known.weight, 1e-300)
+    centers = np.where(known.center_weights > 0, known.centers / np.maximum(known.center_weights, 1e-300), 0)
+    about = known.variances + known.variance_weights * centers**2
+    squares = (about + known.weight / 2 * np.diag(found)[:-1]) / weights
+    return float(squares.mean()), math.sqrt(float((1 / weights).mean()) / known.dim)
 
 
 def _with_columns(

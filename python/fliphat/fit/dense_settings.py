@@ -54,7 +54,7 @@ class DenseSettings:
         loss: str = "squared",
         rounds_per_user: object = 1,
         first_episode: object = None,
-        growth: object = 1.35,
+        growth: object = 1.25,
         dtype: object = "float32",
         seed: object = None,
     ) -> DenseSettings:

@@ -14,9 +14,11 @@ from typing import Any, Final
 import numpy as np
 
 from fliphat.fit.base import Known
+from fliphat.fit.dense_model import KnownLinear
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.settings import Settings
+from fliphat.policies.health_linear import linear_findings
 from fliphat.policies.types import EpisodeFacts
 
 __all__ = ["Health", "HealthWarning", "examine"]
@@ -68,8 +70,10 @@ def examine(settings: Any, history: Sequence[EpisodeFacts], known: Known | None)
     if len(history) < _LEAST:
         return Health(())
     estimates = [facts.estimate for facts in history[-_LOOKED_AT:]]
+    if isinstance(known, KnownLinear):
+        return Health(tuple(one for one in linear_findings(known, settings) if one is not None))
     if not isinstance(known, KnownSparse | KnownEstimate):
-        return Health(())  # coefficients for each arm: no rule for them yet
+        return Health(())  # of a fit that this version has no rules for
     found = [_alternating(estimates)]
     if isinstance(known, KnownSparse):
         # Hard thresholding fills its support by design; pursuit drops what does not stand out.

@@ -53,11 +53,12 @@ class PrivateLinear(LivePolicy):
         "disjoint": a round brings one context, and every arm has coefficients of its own. "shared": a round
         brings a context for each arm, in the order of `arms`, and all arms share coefficients.
     exploration : float
-        A round is played by coefficients drawn this many posterior standard deviations around their mean; 0
-        plays the best arm.
+        A round is played by coefficients drawn this many posterior standard deviations around their mean,
+        one of 32 draws that are public for the whole episode; 0 plays the best arm. The posterior holds the
+        noise that protects people, which alone makes arms vary, so much less than 1 is enough.
     loss : {"squared", "logistic"}
         "logistic" takes rewards 0 and 1 alone. Coefficients are those of the first step from zero, which are
-        a quarter of log odds: the same as for "squared".
+        a quarter of log odds: the same as for "squared". There is no fit of log odds beyond that step.
     rounds_per_user : int
         k, rounds of one user that are protected together and learned from.
     first_episode : int, optional
@@ -105,7 +106,7 @@ class PrivateLinear(LivePolicy):
         loss: Literal["squared", "logistic"] = "squared",
         rounds_per_user: int = 1,
         first_episode: int | None = None,
-        growth: float = 1.35,
+        growth: float = 1.25,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
         store: str | os.PathLike[str] | None = None,
@@ -179,8 +180,8 @@ class PrivateLinear(LivePolicy):
         Parameters
         ----------
         contexts : array_like, shape (dim,), or (K, dim) with ``model="shared"``, or SciPy CSR
-            K is the number of `arms`. Kept as a copy, cut to `context_norm`. A value that is NaN or infinite
-            does not raise: the round is played uniformly and not learned from.
+            K is the number of `arms`. Kept as a copy, dense, cut to `context_norm`. A value that is NaN or
+            infinite does not raise: the round is played uniformly and not learned from.
         user, key : str, int or bytes, optional
             See :meth:`fliphat.FLIPHAT.select`.
         arms : None

@@ -1,0 +1,40 @@
+"""Signs that a dense policy does not learn, from what is known after its releases. Public numbers alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fliphat.fit.dense_model import KnownLinear, context_size, standing_out
+from fliphat.fit.dense_settings import DenseSettings
+
+__all__ = ["linear_findings"]
+
+#: Mean square of contexts, where 1 is that of `context_norm`, below which most of a ball is empty.
+_SHORT: Final = 0.002
+
+
+def linear_findings(known: KnownLinear, settings: DenseSettings) -> list[str | None]:
+    """Return a sentence for each sign of trouble, None where there is none."""
+    return [_quiet(known), _short(known, settings)]
+
+
+def _quiet(known: KnownLinear) -> str | None:
+    # Numbers that are noise and nothing else have a ratio of 1 in the mean, and below it where rewards vary
+    # less than they can: no column of any arm then helps to choose.
+    if standing_out(known) > 1.0:
+        return None
+    return (
+        "coefficients do not stand out of their noise: nothing is known of any arm but how good it is for "
+        "everybody. Use more rounds or epsilon, fewer arms or columns, or check reward_range"
+    )
+
+
+def _short(known: KnownLinear, settings: DenseSettings) -> str | None:
+    size, doubt = context_size(known)
+    if size + 2 * doubt > _SHORT:
+        return None
+    length = settings.context_norm * max(size, 0.0) ** 0.5
+    return (
+        f"contexts are about {length:.2g} long, and context_norm is {settings.context_norm:g}: give it as a "
+        f"length that few contexts pass, or noise hides them"
+    )
