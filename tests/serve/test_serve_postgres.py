@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from http.client import HTTPException
 
 import numpy as np
@@ -65,6 +66,10 @@ def test_two_servers_play_one_policy(url, tmp_path, start):
         assert float(told["fliphat_rewards_total"]) > 0
         assert "fliphat_rewards_total" not in counted(process, token=None)
         assert process.client.get("/guarantee")["user_ids"] == "checked"
+    for _ in range(200):  # what one released, the other shows when it has looked
+        if one.client.get("/estimate") == other.client.get("/estimate"):
+            break
+        time.sleep(0.05)
     assert one.client.get("/estimate") == other.client.get("/estimate")
     ends = [process.end() for process in (one, other)]
     assert [code for code, _ in ends] == [0, 0] and all('"stopped"' in lines for _, lines in ends)

@@ -91,9 +91,18 @@ def make_app(
         "/openapi.json": service.openapi,
         "/": service.page,
     }
-    routes = [Route(path, _Address(service, path, do), methods=["POST"]) for path, do in writing.items()]
-    routes += [Route(path, _Address(service, path, do), methods=["GET"]) for path, do in reading.items()]
-    app = Starlette(routes=routes, lifespan=lifespan)
+    direct = {("POST", path): _Address(service, path, do) for path, do in writing.items()}
+    direct |= {("GET", path): _Address(service, path, do) for path, do in reading.items()}
+
+    class Application(Starlette):  # type: ignore[misc, unused-ignore]
+        """Takes what is asked of an address to it at once; the rest goes through routes and their errors."""
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            address = direct.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+            await (super().__call__ if address is None else address)(scope, receive, send)
+
+    routes = [Route(path, address, methods=[method]) for (method, path), address in direct.items()]
+    app = Application(routes=routes, lifespan=lifespan)
     app.state.service = service
     return app
 
