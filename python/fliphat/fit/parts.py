@@ -27,7 +27,7 @@ from fliphat.fit.pursuit import Pursuit, PursuitPlan, Sums
 from fliphat.fit.settings import Settings
 from fliphat.privacy.priced import PricedRelease
 
-__all__ = ["Parts", "PartsFit", "SumsOf"]
+__all__ = ["Parts", "PartsFit"]
 
 #: 2**64 over the golden ratio, made odd: its multiples are spread evenly, over any stretch of them.
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -57,7 +57,7 @@ _MORE_PARTS: Final = ((20.0, 2), (40.0, 3), (200.0, 4), (500.0, 6), (math.inf, 8
 _SHORTEST: Final = 8
 
 #: Sums of one part's rows, given its number, its plan and what the plan was made from.
-SumsOf: TypeAlias = Callable[[int, PursuitPlan, KnownSparse], Sums]
+_SumsOf: TypeAlias = Callable[[int, PursuitPlan, KnownSparse], Sums]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +161,7 @@ class PartsFit:
         assert isinstance(plan, PursuitPlan)  # a pilot is a bandit's
         return known, plan
 
-    def run(self, sums_of: SumsOf) -> tuple[KnownSparse, tuple[PricedRelease, ...]]:
+    def run(self, sums_of: _SumsOf) -> tuple[KnownSparse, tuple[PricedRelease, ...]]:
         """Fit all parts, one after the other, and return what is known then and what each has released.
 
         Twice on the same rows costs the privacy budget twice.
