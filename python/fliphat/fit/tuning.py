@@ -64,7 +64,7 @@ class Tuning:
     fewer_picks: float = 1.5
     most_picks: float = 0.5  # of s
     stand_out: float = 1.96  # standard deviations from which a pick counts as found
-    prune: float = 0.945  # standard deviations below which a column is dropped
+    prune: float = 0.8  # standard deviations below which a column is dropped
     gain: float = 0.65  # what clipping leaves of a gradient
     sampling: float = 0.5  # variance of a clipped gradient, in clips squared
     drift: float = 0.003  # added to P an episode: the model is never quite right
