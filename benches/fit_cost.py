@@ -1,10 +1,16 @@
 """What a fit of pursuit costs beside one of hard thresholding, on the same rows: python benches/fit_cost.py.
 
-Both take turns in one process. Processor time is what counts: it does not see what else the machine does.
+A fit is everything from stored rows to what is known after the release, by the plan that `FLIPHAT` would make
+for an episode of so many rows once it knows something: pursuit with the columns it found in rows of the same
+world, hard thresholding warm. Both take turns in one process, on one core and on all. Processor time is what
+counts: it does not see what else the machine does, except through the memory that all share.
 """
 
 import argparse
 import dataclasses
+import os
+import subprocess
+import sys
 import time
 import warnings
 
@@ -12,7 +18,11 @@ import numpy as np
 
 from fliphat import FLIPHAT
 
-TOLD = {"sparsity": 10, "epsilon": 1.0, "delta": 0.01, "seed": 1}
+TOLD = {"sparsity": 10, "epsilon": 1.0, "delta": 0.01}
+SIZES = ((200, 400), (1_000, 400), (4_000, 400), (20_000, 400), (100_000, 400))
+
+#: Rows of the five episodes after the first, from which pursuit learns what it knows.
+BEFORE = 4_000
 
 
 def rows_of(n, d):
@@ -26,44 +36,56 @@ def rows_of(n, d):
 def pursuit(X, y, present):
     """Return a fit of pursuit that knows a few columns, as most of a policy's fits do."""
     fit = FLIPHAT(dim=X.shape[1], fit="pursuit", **TOLD)._fit
-    known = fit.begin()
-    for rows in (None, *[min(4000, len(X))] * 5, len(X)):
+    known, early = fit.begin(), rows_of(BEFORE, X.shape[1])
+    for rows in (None, *[BEFORE] * 5):
         known = known if rows is None else dataclasses.replace(known, rows=float(rows))
         plan = fit.plan(known.episodes, known)
-        if rows == len(X):
-            return lambda: fit.run(plan, X, y, present, known)
-        known = fit.run(plan, X[: plan.rows], y[: plan.rows], present[: plan.rows], known)
+        known = fit.run(plan, *(part[: plan.rows] for part in early), known)
+    known = dataclasses.replace(known, rows=float(len(X)))
+    plan = fit.plan(known.episodes, known)
+    return lambda: fit.run(plan, X, y, present, known)
 
 
 def thresholding(X, y, present):
-    """Return the fit of the episode of hard thresholding that has about as many rows, cut to those."""
-    fit = FLIPHAT(dim=X.shape[1], fit="iht", **TOLD)._fit
-    episode = max(e for e in range(40) if fit.least_rows(e) <= len(X))
-    plan = fit.plan(episode, fit.begin())
-    known = dataclasses.replace(fit.begin(), episodes=episode)
-    rows = plan.rows
-    run = lambda: fit.run(plan, X[:rows], y[:rows], present[:rows], known)  # noqa: E731
-    return run, rows
+    """Return a warm fit of hard thresholding."""
+    start = np.zeros(X.shape[1])
+    start[:5] = 0.7
+    fit = FLIPHAT(dim=X.shape[1], fit="iht", start=start, first_episode=len(X), **TOLD)._fit
+    known = fit.begin()
+    plan = fit.plan(0, known)
+    return lambda: fit.run(plan, X, y, present, known)
 
 
-def main():
-    """Print times and their ratio a row."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=30)
-    repeats = parser.parse_args().repeats
-    warnings.simplefilter("ignore")
-    for n, d in ((8_192, 400), (100_000, 400)):
-        X, y, present = rows_of(n, d)
-        new, (old, rows) = pursuit(X, y, present), thresholding(X, y, present)
-        best = {"pursuit": np.inf, "hard thresholding": np.inf}
-        for _ in range(repeats):
-            for name, run in (("pursuit", new), ("hard thresholding", old)):
+def measure(repeats):
+    """Print times and their ratio, a line for each size."""
+    cores = len(os.sched_getaffinity(0))
+    for n, d in SIZES:
+        given = rows_of(n, d)
+        runs = {"pursuit": pursuit(*given), "hard thresholding": thresholding(*given)}
+        best = dict.fromkeys(runs, np.inf)
+        for _ in range(max(3, min(repeats, repeats * 20_000 // n))):
+            for name, run in runs.items():
                 start = time.process_time()
                 run()
                 best[name] = min(best[name], time.process_time() - start)
-        a_row = best["pursuit"] / n, best["hard thresholding"] / rows
-        times = ", ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in best.items())
-        print(f"{n:,} x {d} ({rows:,} rows thresholded): {times}; a row {a_row[0] / a_row[1]:.2f} times")
+        times = ", ".join(f"{name} {1e3 * seconds:.2f} ms" for name, seconds in best.items())
+        ratio = best["pursuit"] / best["hard thresholding"]
+        print(f"{n:,} x {d} on {cores} core(s): {times}; {ratio:.2f} times", flush=True)
+
+
+def main():
+    """Measure on one core, then on all of them: without a number of threads, kernels take what there is."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=60)
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if asked.here:
+        return measure(asked.repeats)
+    again = [sys.executable, __file__, "--here", "--repeats", str(asked.repeats)]
+    core = min(os.sched_getaffinity(0))
+    subprocess.run(again, check=True, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+    subprocess.run(again, check=True)
 
 
 if __name__ == "__main__":

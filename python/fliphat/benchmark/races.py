@@ -58,6 +58,10 @@ def races() -> Iterator[Callable[[], Race]]:
     ):
         yield partial(_dense_gradient, dtype, n, d)
     yield _sparse_gradient
+    yield _relative_gradient
+    yield _shifted_gradient
+    yield _whitened_gradient
+    yield _settled_sums
     for n, d in ((8_192, 400), (2_048, 4_000), (16, 509_256)):
         yield partial(_selection, n, d)
     yield _laplace
@@ -135,6 +139,73 @@ def _sparse_gradient() -> Race:
         kernel=lambda: kernels.clipped_gradient(X, y, theta, 2.0, threads=1),
         two_threads=lambda: kernels.clipped_gradient(X, y, theta, 2.0, threads=2),
         plain=lambda: reference.clipped_gradient(X, y, theta, 2.0),
+    )
+
+
+#: Rows of the races of pursuit's sums: an episode of the published world, five columns of it public.
+_ROWS, _DIM, _PUBLIC = 8_192, 400, 5
+
+
+def _episode() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(14)
+    X = rng.standard_normal((_ROWS, _DIM), np.float32)
+    return X, rng.standard_normal(_ROWS), rng.permutation(_DIM)[:_PUBLIC]
+
+
+def _relative_gradient() -> Race:
+    X, y, columns = _episode()
+    out, weights = np.zeros((_ROWS, 1 + _PUBLIC)), np.linspace(-1, 1, 1 + _PUBLIC)
+    given = (X, y, columns, weights, 2.0, out)
+    return Race(
+        "relative_gradient float32",
+        f"{_ROWS:,} x {_DIM}, {_PUBLIC} public",
+        kernel=lambda: kernels.relative_gradient(*given, threads=1),
+        two_threads=lambda: kernels.relative_gradient(*given, threads=2),
+        plain=lambda: reference.relative_gradient(*given),
+    )
+
+
+def _shifted_gradient() -> Race:
+    X, y, _ = _episode()
+    return Race(
+        "shifted_gradient float32",
+        f"{_ROWS:,} x {_DIM}",
+        kernel=lambda: kernels.shifted_gradient(X, y, 2.0, shifts=y, threads=1),
+        two_threads=lambda: kernels.shifted_gradient(X, y, 2.0, shifts=y, threads=2),
+        plain=lambda: reference.shifted_gradient(X, y, 2.0, shifts=y),
+    )
+
+
+def _whitened_gradient() -> Race:
+    X, y, columns = _episode()
+    support, whiten = X[:, columns].astype(np.float64), np.tri(_PUBLIC)
+
+    def multiply_then_round() -> Any:
+        # Rows of a product may be added in another order than the kernel's: same speed, not the same bits.
+        steps = (support @ whiten.T) * (y * (2**15 / 2.0))[:, None]
+        return np.rint(steps.clip(-(2**15), 2**15)).sum(axis=0)
+
+    return Race(
+        "whitened_gradient",
+        f"{_ROWS:,} x {_PUBLIC}",
+        kernel=lambda: kernels.whitened_gradient(support, y, whiten, 2.0, threads=1),
+        two_threads=lambda: kernels.whitened_gradient(support, y, whiten, 2.0, threads=2),
+        plain=lambda: reference.whitened_gradient(support, y, whiten, 2.0),
+        best=multiply_then_round,
+    )
+
+
+def _settled_sums() -> Race:
+    X, y, columns = _episode()
+    support, whiten = X[:, columns].astype(np.float64), np.tri(_PUBLIC + 1)
+    measure = {"whiten": whiten, "clip": 2.0, "radius": 4_095, "scale": 900.0, "cap": 3.0}
+    new = np.setdiff1d(np.arange(_DIM), columns)[:1]
+    return Race(
+        "settled_sums",
+        f"{_ROWS:,} x {_PUBLIC + 1}",
+        kernel=lambda: kernels.settled_sums(X, new, support, y, **measure, threads=1),
+        two_threads=lambda: kernels.settled_sums(X, new, support, y, **measure, threads=2),
+        plain=lambda: reference.settled_sums(X, new, support, y, **measure),
     )
 
 
