@@ -2,10 +2,6 @@
 
 use crate::matrix::scalar::Real;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::simd::prefetch;
-
-/// Bytes that come from memory together.
-const LINE: usize = 64;
 
 /// A dense matrix in C order.
 #[derive(Debug, Clone, Copy)]
@@ -38,14 +34,6 @@ impl<'a, T: Real> Dense<'a, T> {
     #[inline(always)]
     pub fn row(&self, i: usize) -> &'a [T] {
         self.rows_from(i, 1)
-    }
-
-    /// Ask for `count` values from the one numbered `first` on, if there are so many.
-    #[inline(always)]
-    pub fn prefetch(&self, first: usize, count: usize) {
-        if let Some(values) = self.values.get(first..first + count) {
-            values.iter().step_by(LINE / size_of::<T>()).for_each(prefetch);
-        }
     }
 
     /// `count` rows from row `first` on, one after the other.

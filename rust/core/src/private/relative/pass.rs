@@ -16,7 +16,8 @@ use crate::runtime::simd::Vectorised;
 /// Rows whose public columns are read before their gradients are added: they stay in the cache meanwhile.
 const NEAR_ROWS: usize = 32;
 
-/// Rows with at least this many values in all are asked for before their turn: those with fewer are in a cache.
+/// Public columns of rows with at least this many values in all are asked for before their turn: reads that jump from
+/// row to row are not foreseen by the processor. Fewer values are in a cache.
 const FAR_VALUES: usize = 1 << 21;
 
 /// Values of a block of rows that is handed to a thread.
@@ -157,13 +158,13 @@ impl<R: ColumnRows + ShiftedRows> Vectorised for AddBlock<'_, '_, R> {
         let near = kept.support.chunks_mut(NEAR_ROWS * width).zip(kept.residuals.chunks_mut(NEAR_ROWS));
         for (part, (support, residuals)) in near.enumerate() {
             let start = first + part * NEAR_ROWS;
-            if far {
-                rows.ask_for(start + NEAR_ROWS..start + 2 * NEAR_ROWS);
-            }
             for (offset, (row, residual)) in
                 support.chunks_exact_mut(width).zip(residuals.iter_mut()).enumerate()
             {
                 let i = start + offset;
+                if far {
+                    ColumnRows::prefetch(rows, i + NEAR_ROWS, chosen);
+                }
                 let row = &mut row[..filled];
                 row.fill(0.0);
                 (*residual, shifts[offset]) = (0.0, 0.0);

@@ -84,8 +84,6 @@ pub trait ShiftedRows: Sync {
         inverse: Option<&[Self::Value]>,
         sums: &mut Self::Sums,
     ) -> Result<()>;
-    /// Ask for rows that will be added soon.
-    fn ask_for(&self, range: Range<usize>);
     /// The finished sums.
     ///
     /// # Errors
@@ -236,11 +234,6 @@ impl<T: Real> ShiftedRows for Dense<'_, T> {
         Ok(())
     }
 
-    #[inline(always)]
-    fn ask_for(&self, range: Range<usize>) {
-        Dense::prefetch(self, range.start * Dense::columns(self), range.len() * Dense::columns(self));
-    }
-
     fn totals(&self, mut sums: DenseSums<T>) -> Result<Vec<i64>> {
         sums.flush();
         Ok(sums.wide)
@@ -387,9 +380,6 @@ impl<T: Real, I: Index> ShiftedRows for Csr<'_, T, I> {
         }
         Ok(())
     }
-
-    #[inline(always)]
-    fn ask_for(&self, _: Range<usize>) {}
 
     fn totals(&self, sums: SparseSums) -> Result<Vec<i64>> {
         let mut totals = with_room(sums.narrow.len())?;
