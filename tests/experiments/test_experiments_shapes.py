@@ -46,7 +46,7 @@ def test_noise_of_the_same_size_gives_similar_regret():
 
 
 def test_regret_grows_like_the_logarithm_of_the_dimension():
-    end = ends("regret-vs-dimension", 6, ["dim"], epsilon=(2.0,))
+    end = ends("regret-vs-dimension", 16, ["dim"], epsilon=(2.0,))
     dims = np.array([400, 1200, 4000])
     regret = np.array([end[dim,] for dim in dims])
     assert 1.0 < regret[2] / regret[0] < 2.5  # the logarithms have a ratio of 1.4, the dimensions of 10

@@ -105,7 +105,8 @@ def test_the_workers_of_one_port_share_rounds_counts_and_a_graceful_stop(url, st
     code, lines = process.end()  # while all of them are in the middle of something
     for thread in threads:
         thread.join(60)
-    assert code == 0 and lines.count('"stopped"') == 2 and len(failed) == 6
+    begun = lines.count('"started"')  # the second one may still have been on its way
+    assert code == 0 and lines.count('"stopped"') == begun >= 1 and len(failed) == 6
     numbers = [identity % 2**40 for identity, _ in answers]
     assert len(set(numbers)) == len(numbers)
     with FLIPHAT.open(url) as policy:
