@@ -198,7 +198,7 @@ def _whitened_gradient() -> Race:
 def _settled_sums() -> Race:
     X, y, columns = _episode()
     support, whiten = X[:, columns].astype(np.float64), np.tri(_PUBLIC + 1)
-    measure = {"whiten": whiten, "clip": 2.0, "radius": 4_095, "scale": 900.0, "cap": 3.0}
+    measure: dict[str, Any] = {"whiten": whiten, "clip": 2.0, "radius": 4_095, "scale": 900.0, "cap": 3.0}
     new = np.setdiff1d(np.arange(_DIM), columns)[:1]
     return Race(
         "settled_sums",
