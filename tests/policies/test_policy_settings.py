@@ -92,7 +92,9 @@ def test_pursuit_is_the_default_and_arguments_of_hard_thresholding_imply_it():
     def fit(**given):
         return FLIPHAT(**GOOD | given)._settings.fit
 
-    assert fit() == fit(rounds_per_user=2) == fit(loss="logistic") == fit(first_episode=50) == "pursuit"
+    assert fit() == fit(rounds_per_user=2) == fit(first_episode=50) == "pursuit"
+    assert fit(loss="logistic") == "iht"  # earns more from clicks
+    assert fit(loss="logistic", fit="pursuit") == fit(loss="logistic", intercept=False) == "pursuit"
     implied = [
         {"episodes": "doubling"}, {"delta": 0.0}, {"mechanism": "laplace"}, {"warm_start": False},
         {"growth": 2}, {"gradient_clip": 1.0}, {"reward_clip": 1.0}, {"l1_radius": 1.0}, {"iterations": 2},

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.fit import make_fit, read_settings
-from fliphat.fit.settings import DEFAULT_FIT, EngineSettings, PerEpisode, Settings
+from fliphat.fit.settings import EngineSettings, PerEpisode, Settings
 from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
@@ -53,7 +53,7 @@ class FLIPHAT(LivePolicy):
         goes on with the fit it was made with. "iht" is taken where an argument asks for it:
         ``episodes="doubling"``, ``calibration="paper"``, ``mechanism="laplace"``, ``delta=0``,
         ``warm_start=False``, `start`, `growth`, `gradient_clip`, `reward_clip`, `l1_radius`, `iterations`,
-        `step_size`.
+        `step_size`; and with ``loss="logistic"``, where it earns more.
     episodes : {"planned", "doubling"}
         "planned" plays a first episode of `first_episode` rounds uniformly; each one after is `growth` times
         longer. "doubling" is the paper's: 1, 2, 4, ... rounds.
@@ -189,7 +189,7 @@ class FLIPHAT(LivePolicy):
         # A store goes on with the fit and the noise it was made with, whatever a new one would get.
         kept = None if store is None else kept_choices(store)
         settings = Settings.checked(
-            default_fit=DEFAULT_FIT if kept is None else kept[0],
+            default_fit=None if kept is None else kept[0],
             dim=dim,
             sparsity=sparsity,
             epsilon=epsilon,
