@@ -23,6 +23,9 @@ __all__ = ["POLICIES", "PRIVATE", "Player", "Public", "make_player", "public_num
 #: In the order of tables; the private ones are played once for each epsilon.
 PRIVATE: Final = ("FLIPHAT", "PrivateLinear")
 POLICIES: Final = ("random", "constant", "LinUCB", *PRIVATE)
+#: Share of FLIPHAT's rounds that play any arm, an episode each: where arms have columns of their own, one
+#: that looked bad in a short first episode would never be tried again.
+EXPLORATION: Final = (0.2, 0.1, 0.1, 0.05, 0.05, 0.02)
 
 _FOREVER = 2**31 - 1
 
@@ -64,6 +67,7 @@ class Public:
             "fit": "pursuit",
             "context_scale": round(0.5 / self.arms**0.5, 3),
             "reward_scale": round((high - low) / 2, 6),
+            "exploration": EXPLORATION,
         }
 
 
@@ -222,6 +226,7 @@ class _Fliphat(Player):
         self._refresh()
         scores = rows @ self._estimate.T
         best = scores == scores.max(axis=1, keepdims=True)
+        best |= self._rng.random((len(rows), 1)) < EXPLORATION[min(self._episode, len(EXPLORATION) - 1)]
         # Equal scores, as before the first release, are broken uniformly.
         return np.asarray((best * self._rng.random(best.shape)).argmax(axis=1), np.int64)
 
