@@ -372,19 +372,20 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     found = int((keep & (size >= t.stand_out * deviation))[m - p :].sum()) if p else 0
     picks, rows, quiet = known.picks, known.rows, 0 if 2 * found >= p > 0 else known.quiet + 1
     if p and found == p:
-        picks = max(picks, p) * t.more_picks
+        picks = max(picks, p) * t.more_picks * max(told.sparsity / 10, 1.0) ** t.wide_picks
     elif 2 * found <= p:
         picks = max(1.0, picks / t.fewer_picks)
     picks = min(picks, 2.0 * told.sparsity)
     rows *= t.growth if quiet == 0 else t.slow_growth if quiet < t.patience else t.fast_growth
-    if known.fits == 0:
-        rows *= t.second_growth
     rows = max(rows, known.shortest)
     # Scales.
     moved = np.where(keep, theta, 0.0) - now
     explained, unknown = (float(slope**2 * term) for term in (moved @ H @ moved, np.sum(P * H)))
     residual = _residual_size(known, episode, released, explained, unknown, t)
     context = _context_size(known, released, fresh, weight, k, t)
+    if told.intercept and _at_cap(released, episode):
+        # Gradients were cut, too: how far off the mean reward is, they did not say.
+        P[0, 0] = max(P[0, 0], (t.intercept_prior * residual / x / slope) ** 2)
     typical = _typical_measured(known, released, fresh, weight, k, context["context_size"])
     kept = np.flatnonzero(keep)
     square = np.ix_(kept, kept)
@@ -557,13 +558,18 @@ def _share_in_ball(m: int, ball: float) -> float:
     return float(inside + ball * (1 - gammainc(m / 2, ball * m / 2)))
 
 
+def _at_cap(released: Released, episode: Episode) -> bool:
+    """Return whether residuals are too large to have been measured."""
+    return released.size > 0.75 * episode.size_cap
+
+
 def _residual_size(
     known: KnownSparse, episode: Episode, released: Released, explained: float, unknown: float, t: Tuning
 ) -> float:
     """Return r for the next episode: as measured, less what the step explains, plus what is not known."""
     r, cap = known.residual_size, episode.size_cap
     size = max(released.size, 0.02 * cap)
-    capped = size > 0.75 * cap
+    capped = _at_cap(released, episode)
     if capped:
         size *= 3
     else:
