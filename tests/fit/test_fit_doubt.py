@@ -40,10 +40,10 @@ def test_an_ordinary_size_is_asked_for_once():
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_what_the_second_measure_does_not_confirm_is_forgotten(sign):
-    known, _ = after(model.begin(TOLD), sign * 2.0)
+    known, _ = after(model.begin(TOLD), sign * 2.5)
     assert known.doubted
-    assert known.context_size == 4.0**sign
-    known, asked = after(known, -sign * 2.0)
+    assert known.context_size == 2.0 ** (2.5 * sign)
+    known, asked = after(known, -sign * 2.5)
     assert asked
     assert not known.doubted
     assert known.context_size == 1.0
@@ -62,8 +62,8 @@ def test_clicks_are_forgotten_as_well():
         reward_range=(0.0, 1.0),
         loss="logistic",
     )
-    known, _ = after(model.begin(told), 2.0, told=told)
-    known, _ = after(known, -2.0, told=told)
+    known, _ = after(model.begin(told), 2.5, told=told)
+    known, _ = after(known, -2.5, told=told)
     assert len(known.columns) == 0 and known.theta.shape == (1,) and known.covariance.shape == (1, 1)
 
 

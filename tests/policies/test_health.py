@@ -66,6 +66,16 @@ def test_it_says_that_there_is_nothing_to_find(seed, epsilon):
     assert "picks do not stand out" in str(policy.health)
 
 
+def test_it_says_that_more_columns_may_matter():
+    policy = FLIPHAT(**(PUBLISHED | {"epsilon": 5.0, "sparsity": 3}), fit="pursuit", seed=3)
+    play(policy, SparseLinear(dim=400, sparsity=8, seed=3), 20_000)
+    assert "larger sparsity" in str(policy.health)
+
+
+def test_columns_that_hardly_matter_may_fill_the_support():
+    assert_silent(84, "pursuit")
+
+
 def test_columns_that_stand_out_later_are_no_trouble():
     assert_silent(44, "pursuit")  # none of its picks stood out in the episode that made it
 

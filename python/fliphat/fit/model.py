@@ -595,7 +595,7 @@ def _context_size(
         sure = known.octaves_weight + weight_now
         octaves = float(released.rows[0]) + math.log2(x / told)
         octaves = (known.octaves * known.octaves_weight + octaves * weight_now) / sure
-        far = abs(octaves) > max(1.0, 2.7 / math.sqrt(sure))
+        far = abs(octaves) > max(1.0, t.far_size / math.sqrt(sure))
         unclear = abs(octaves) > max(1.0, 1.5 / math.sqrt(sure))
         doubt = {"octaves": octaves, "octaves_weight": sure, "doubted": bool(unclear) and not known.doubted}
         if far or start != told:

@@ -79,6 +79,7 @@ class Tuning:
     largest_growth: float = 1.3  # of r in an episode, 3 if the measure was at its cap
     intercept_prior: float = 0.58  # deviation of the mean reward, in r
     context_prior: float = 0.15  # variance of x^2 as told, in x^4
+    far_size: float = 3.2  # deviations from which the rows' sizes are taken for another scale than was told
     octaves: float = 3.5  # the rows' sizes are measured up to this factor, in powers of two
 
 
@@ -89,7 +90,7 @@ _SMALL: Final = Tuning(
     early=8,
     moment_share=0.044,
     size_share=0.0245,
-    row_share=0.05,
+    row_share=0.06,
     guess=0.4,
     doubt=0.4,
     pick_clip=0.35,

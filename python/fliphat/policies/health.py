@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fliphat.fit.base import Known
 from fliphat.fit.dense_model import KnownLinear
@@ -82,7 +83,7 @@ def examine(settings: Any, history: Sequence[EpisodeFacts], known: Known | None)
     if isinstance(known, KnownSparse):
         # Hard thresholding fills its support by design; pursuit drops what does not stand out.
         found += [_quiet(known), _rewards(known, settings), _contexts(known, settings)]
-        found.append(_full(estimates, settings))
+        found.append(_full(known, estimates, settings))
     else:
         found += [_unrelated(estimates), _at_the_bound(estimates, settings)]
     return Health(tuple(finding for finding in found if finding is not None))
@@ -125,15 +126,20 @@ def _at_the_bound(estimates: Sequence[SparseEstimate], settings: Settings) -> st
     )
 
 
+def _deviations(known: KnownSparse) -> npt.NDArray[np.float64]:
+    """Return how many of its standard deviations each coefficient is from 0."""
+    variances = np.maximum(np.diag(known.covariance)[1:], np.finfo(np.float64).tiny)
+    return np.abs(known.theta[1:]) / np.sqrt(variances)
+
+
 def _quiet(known: KnownSparse) -> str | None:
     # A pick of noise may stand out by chance; what is there goes on to do so.
-    deviations = np.sqrt(np.maximum(np.diag(known.covariance)[1:], 0))
-    if known.fits < _FITS or (np.abs(known.theta[1:]) > _STANDS_OUT * deviations).any():
+    if known.fits < _FITS or (_deviations(known) > _STANDS_OUT).any():
         return None
     return (
-        f"picks do not stand out: after {known.fits} fits no column is {_STANDS_OUT:g} standard deviations from "
-        f"0. Check reward_scale and context_scale, try reward_scale='estimate', or plan with more rounds or "
-        f"epsilon"
+        f"picks do not stand out: after {known.fits} fits no column is {_STANDS_OUT:g} standard deviations "
+        f"from 0. Check reward_scale and context_scale, try reward_scale='estimate', or plan with more "
+        f"rounds or epsilon"
     )
 
 
@@ -156,10 +162,11 @@ def _contexts(known: KnownSparse, settings: Settings) -> str | None:
     )
 
 
-def _full(estimates: Sequence[SparseEstimate], settings: Settings) -> str | None:
-    if settings.sparsity >= settings.dim or not all(
-        len(one.indices) >= settings.sparsity for one in estimates
-    ):
+def _full(known: KnownSparse, estimates: Sequence[SparseEstimate], settings: Settings) -> str | None:
+    if settings.sparsity >= settings.dim or any(len(one.indices) < settings.sparsity for one in estimates):
+        return None
+    # Columns that hardly matter fill what is left of the support without harm.
+    if np.quantile(_deviations(known), 0.2) < _STANDS_OUT:
         return None
     return (
         f"the support is always full: more than sparsity = {settings.sparsity} columns may matter. Give a "
