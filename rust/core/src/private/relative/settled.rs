@@ -145,26 +145,38 @@ impl<R: ColumnRows> Vectorised for AddBlock<'_, '_, R> {
         let Settled { support, filled, columns: _, units, residuals, present } = settled;
         for start in range.clone().step_by(TILE) {
             let mut left = [0.0; TILE];
-            sums.tile[filled * TILE..].fill(0.0);
-            for r in 0..TILE {
-                let i = start + r;
-                rows.prefetch(i + AHEAD, chosen);
-                if i >= range.end || present.is_some_and(|flags| flags[i] == 0) {
-                    sums.tile.as_chunks_mut::<TILE>().0.iter_mut().for_each(|column| column[r] = 0.0);
-                    continue;
+            let here = start..(start + TILE).min(range.end);
+            let counts = |i: &usize| present.is_none_or(|flags| flags[*i] != 0);
+            (here.start + AHEAD..here.end + AHEAD).for_each(|i| rows.prefetch(i, chosen));
+            sums.tile.fill(0.0);
+            let (known, new) = sums.tile.as_chunks_mut::<TILE>().0.split_at_mut(filled);
+            if here.clone().all(|i| counts(&i)) {
+                left[..here.len()].copy_from_slice(&residuals[here.clone()]);
+                let support = &support[here.start * filled..here.end * filled];
+                for (j, column) in known.iter_mut().enumerate() {
+                    column.iter_mut().zip(support[j..].iter().step_by(filled)).for_each(|(to, x)| *to = *x);
                 }
-                left[r] = residuals[i];
-                put(&support[i * filled..][..filled], r, &mut sums.tile);
-                let new = &mut sums.tile.as_chunks_mut::<TILE>().0[filled..];
-                rows.read(i, chosen, |place, value| {
-                    new[place][r] = units.map_or(value, |units| value / units[place]);
-                })?;
+                rows.read_all(here, chosen, |r, place, value| new[place][r] = value)?;
+            } else {
+                for i in here.filter(counts) {
+                    left[i - start] = residuals[i];
+                    put(&support[i * filled..][..filled], i - start, known);
+                    rows.read(i, chosen, |place, value| new[place][i - start] = value)?;
+                }
             }
-            let mut factors = [0.0; TILE];
+            if let Some(units) = units {
+                for (column, unit) in new.iter_mut().zip(units) {
+                    column.iter_mut().for_each(|value| *value /= unit);
+                }
+            }
+            let (mut factors, mut sizes) = ([0.0; TILE], [0; TILE]);
             for r in 0..TILE {
                 factors[r] = factor(left[r], measure.clip);
-                sums.size += clipped_size_of(left[r], measure.cap);
             }
+            for r in 0..TILE {
+                sizes[r] = clipped_size_of(left[r], measure.cap);
+            }
+            sums.size += sizes.iter().sum::<i64>();
             sums.gradient.add(&sums.tile, &factors);
             for value in &mut sums.tile {
                 *value *= measure.scale;
