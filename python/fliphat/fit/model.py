@@ -110,8 +110,9 @@ class KnownSparse:
         r and x.
     start_size, size_weight, size_sum : float
         x as told or measured from whole rows; precision and precision-weighted sum of x^2 of picked columns.
-    row_mean, row_mean_weight, row_product, row_product_weight : float
-        e and c as measured from whole rows, with their precisions.
+    typical_mean, typical_mean_weight, typical_product, typical_product_weight : float
+        e and c as measured from whole rows and from columns when they were new, with their precisions. Later
+        the arms are chosen by these columns, which moves their means and products.
     told_size, octaves, octaves_weight : float
         x as told; log2 of x over it as measured from whole rows, and the precision of that.
     doubted : bool
@@ -139,10 +140,10 @@ class KnownSparse:
     start_size: float
     size_weight: float = 0.0
     size_sum: float = 0.0
-    row_mean: float = 0.0
-    row_mean_weight: float = 0.0
-    row_product: float = 0.0
-    row_product_weight: float = 0.0
+    typical_mean: float = 0.0
+    typical_mean_weight: float = 0.0
+    typical_product: float = 0.0
+    typical_product_weight: float = 0.0
     told_size: float = 0.0
     octaves: float = 0.0
     octaves_weight: float = 0.0
@@ -204,8 +205,8 @@ class Episode:
     size_cap : float
     shares : dict
         Share of mu^2 of "picks", "gradient", "moments", "size" and, if they are released, "rows".
-    mean, product : float
-        e and c.
+    typical : ndarray, shape (m, m)
+        Second moments that the released ones are drawn to.
     """
 
     rows: int
@@ -219,8 +220,7 @@ class Episode:
     ball: float
     size_cap: float
     shares: dict[str, float]
-    mean: float
-    product: float
+    typical: _Vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -291,14 +291,17 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
     picks = int(min(known.picks + 1e-9, max(1.0, t.most_picks * told.sparsity), told.dim - k))
     rare = _rare(known, told)
     mean, product = _typical(known, t)
-    on_support = _drawn(_in_units(known.moments, x), known.precision, x, mean, product, t, sampling=0.0)
+    prior = _of_typical(k + 1, x, *_typical_of_support(known, t))
+    on_support = _drawn(_in_units(known.moments, x), known.precision, x, prior, t, sampling=0.0)
     on_support = _positive(on_support, t.smallest_eigenvalue * x * x)
     across = np.concatenate([[mean * x], np.full(k, product)])
     shift = np.linalg.solve(on_support, across)
     own = math.sqrt(max(x * x - float(across @ shift), 0.1 * x * x))
     m = 1 + k + picks
-    foreseen = _of_typical(m, x, mean, product)
+    typical = _of_typical(m, x, mean, product)
+    foreseen = typical.copy()
     foreseen[: k + 1, : k + 1] = on_support
+    typical[: k + 1, : k + 1] = prior
     foreseen = _positive(foreseen, t.smallest_eigenvalue * x * x)
     eigenvalues, vectors = np.linalg.eigh(foreseen)
     shares = {
@@ -321,8 +324,7 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
         ball=math.sqrt(t.ball * float(np.trace(foreseen))),
         size_cap=t.size_cap * r,
         shares=shares,
-        mean=mean,
-        product=product,
+        typical=typical,
     )
 
 
@@ -340,7 +342,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     moments = (moments * precision + fresh * weight) / (precision + weight)
     precision = precision + weight
     moments[0, 0] = x * x
-    H = _drawn(moments, precision, x, episode.mean, episode.product, t, sampling=2 / n)
+    H = _drawn(moments, precision, x, episode.typical, t, sampling=2 / n)
     H = _positive(H, t.smallest_eigenvalue * x * x)
     # A Kalman step; in these units the intercept's column has the value x.
     unit = np.ones(m)
@@ -375,21 +377,15 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         picks = max(1.0, picks / t.fewer_picks)
     picks = min(picks, 2.0 * told.sparsity)
     rows *= t.growth if quiet == 0 else t.slow_growth if quiet < t.patience else t.fast_growth
+    if known.fits == 0:
+        rows *= t.second_growth
     rows = max(rows, known.shortest)
     # Scales.
     moved = np.where(keep, theta, 0.0) - now
     explained, unknown = (float(slope**2 * term) for term in (moved @ H @ moved, np.sum(P * H)))
     residual = _residual_size(known, episode, released, explained, unknown, t)
     context = _context_size(known, released, fresh, weight, k, t)
-    rows_known: dict[str, Any] = {}
-    if released.rows is not None and released.rows_noise is not None:
-        after = context["context_size"]
-        rows_known = {
-            "row_mean": released.rows[1] * after,
-            "row_mean_weight": (released.rows_noise[1] * after) ** -2,
-            "row_product": released.rows[2] * after**2,
-            "row_product_weight": (released.rows_noise[2] * after**2) ** -2,
-        }
+    typical = _typical_measured(known, released, fresh, weight, k, context["context_size"])
     kept = np.flatnonzero(keep)
     square = np.ix_(kept, kept)
     learned = replace(
@@ -408,7 +404,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         quiet=quiet,
         found=(*known.found, found),
         **context,
-        **rows_known,
+        **typical,
     )
     if known.doubted and known.start_size != known.told_size == learned.start_size:
         return _forgotten(learned, told)
@@ -465,36 +461,63 @@ def _rare(known: KnownSparse, told: Told) -> float:
     return max(max(high - middle, middle - low) - known.residual_size / _ROOT_HALF_PI, 0.0)
 
 
+def _typical_measured(
+    known: KnownSparse, released: Released, fresh: _Vector, weight: float, k: int, x: float
+) -> dict[str, Any]:
+    """Return e and c with their precisions, from whole rows and from the columns that were new."""
+    mean, sure_mean = known.typical_mean, known.typical_mean_weight
+    product, sure_product = known.typical_product, known.typical_product_weight
+    if released.rows is not None and released.rows_noise is not None:
+        mean, sure_mean = released.rows[1] * x, (released.rows_noise[1] * x) ** -2
+        product, sure_product = released.rows[2] * x**2, (released.rows_noise[2] * x**2) ** -2
+    one, new = known.context_size, fresh[k + 1 :, k + 1 :]
+    with_one = fresh[0, k + 1 :]
+    with_others = np.concatenate([fresh[1 : k + 1, k + 1 :].ravel(), new[np.triu_indices(len(new), 1)]])
+    mean, sure_mean = _averaged(mean, sure_mean, with_one / one, np.full(len(with_one), weight * one * one))
+    product, sure_product = _averaged(product, sure_product, with_others, np.full(len(with_others), weight))
+    return {
+        "typical_mean": mean,
+        "typical_mean_weight": sure_mean,
+        "typical_product": product,
+        "typical_product_weight": sure_product,
+    }
+
+
+def _averaged(mean: float, weight: float, values: _Vector, weights: _Vector) -> tuple[float, float]:
+    """Return a mean with more values in it, each counted by its precision; and the precision."""
+    total = weight + float(weights.sum())
+    return (weight * mean + float(weights @ values)) / total if total > 0 else 0.0, total
+
+
 def _typical(known: KnownSparse, t: Tuning) -> tuple[float, float]:
-    """Return e and c: averages of what was released, drawn to zero by what may be noise in them."""
-    x, k = known.context_size, len(known.columns)
-    above = np.triu_indices(k, 1)
-    sides = (
-        (
-            known.row_mean,
-            known.row_mean_weight,
-            # Precisions are of moments with a constant column of x, and not of 1.
-            known.precision[0, 1:] * x * x,
-            known.moments[0, 1:],
-            x * x,
-        ),
-        (
-            known.row_product,
-            known.row_product_weight,
-            known.precision[1:, 1:][above],
-            known.moments[1:, 1:][above],
-            x**4,
-        ),
-    )
-    found = []
-    for measured, measured_weight, weights, values, unit in sides:
-        weight = measured_weight + float(weights.sum())
-        total = measured_weight * measured + float((weights * values).sum())
-        value = total / (weight + 1 / (t.typical_prior * unit)) if weight > 0 else 0.0
-        if value != 0:
-            value *= max(0.0, 1 - t.typical_out**2 / (weight * value * value))
-        found.append(value)
-    return found[0], min(max(found[1], -0.02 * x * x), 0.95 * x * x)
+    """Return e and c of columns that are not public: what was measured, as far as it is not noise."""
+    x, product = known.context_size, (known.typical_product, known.typical_product_weight)
+    found = _certain(known.typical_mean, known.typical_mean_weight, x * x, t)
+    return found, _possible(_certain(*product, x**4, t), x)
+
+
+def _typical_of_support(known: KnownSparse, t: Tuning) -> tuple[float, float]:
+    """Return the same of public columns: arms are chosen by them, which moves their means and products."""
+    x, above = known.context_size, np.triu_indices(len(known.columns), 1)
+    # Precisions are of moments with a constant column of x, and not of 1.
+    means, sure_means = known.moments[0, 1:], known.precision[0, 1:] * x * x
+    products, sure_products = known.moments[1:, 1:][above], known.precision[1:, 1:][above]
+    mean = _averaged(known.typical_mean, known.typical_mean_weight, means, sure_means)
+    product = _averaged(known.typical_product, known.typical_product_weight, products, sure_products)
+    return _certain(*mean, x * x, t), _possible(_certain(*product, x**4, t), x)
+
+
+def _certain(value: float, weight: float, unit: float, t: Tuning) -> float:
+    """Return a measured value drawn to zero by what may be noise in it."""
+    drawn = value * weight / (weight + 1 / (t.typical_prior * unit))
+    if drawn != 0:
+        drawn *= max(0.0, 1 - t.typical_out**2 / (weight * drawn * drawn))
+    return drawn
+
+
+def _possible(product: float, x: float) -> float:
+    """Return c where many columns of size x can have it among each other."""
+    return min(max(product, -0.02 * x * x), 0.95 * x * x)
 
 
 def _of_typical(m: int, x: float, mean: float, product: float) -> _Vector:
@@ -513,13 +536,13 @@ def _in_units(moments: _Vector, x: float) -> _Vector:
 
 
 def _drawn(
-    moments: _Vector, precision: _Vector, x: float, mean: float, product: float, t: Tuning, sampling: float
+    moments: _Vector, precision: _Vector, x: float, typical: _Vector, t: Tuning, sampling: float
 ) -> _Vector:
     """Return moments drawn to those of typical columns by what is noise in them."""
     spread = t.moment_prior * x**4
     trust = spread / (spread + 1 / np.maximum(precision, 1e-12 / x**4) + sampling * x**4)
     trust[0, 0] = 1.0
-    return trust * moments + (1 - trust) * _of_typical(len(moments), x, mean, product)
+    return trust * moments + (1 - trust) * typical
 
 
 def _positive(H: _Vector, smallest: float) -> _Vector:

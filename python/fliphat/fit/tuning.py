@@ -59,6 +59,7 @@ class Tuning:
     slow_growth: float
     fast_growth: float = 1.2
     patience: int = 4
+    second_growth: float = 1.0  # of the second episode, beside the above
     picks_for_budget: float = 2.25
     more_picks: float = 1.5
     fewer_picks: float = 1.5
