@@ -397,7 +397,11 @@ def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Relea
     gradient_step, size_step = steps.value_clip / sums.LIMIT, steps.size_cap / sums.LIMIT
     symmetric = np.empty((m, m))
     symmetric[upper] = symmetric.T[upper] = released[m:cut] / scale**2
-    row_steps = np.array([plan.octaves, 1.0, 1.0]) / sums.LIMIT
+    rows = rows_noise = None
+    if sigma_rows:
+        row_steps = np.array([plan.octaves, 1.0, 1.0]) / sums.LIMIT
+        rows = tuple(released[cut + 1 :] * row_steps)
+        rows_noise = tuple(np.array(sigma_rows) * row_steps / n)
     return model.Released(
         columns=columns,
         units=np.ones(len(columns)) if units is None else units[columns],
@@ -408,8 +412,8 @@ def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Relea
         moment_noise=sigma_moments / scale**2 / n,
         size=float(released[cut] * size_step),
         size_noise=sigma_size * size_step / n,
-        rows=tuple(released[cut + 1 :] * row_steps) if sigma_rows else None,
-        rows_noise=tuple(np.array(sigma_rows) * row_steps / n) if sigma_rows else None,
+        rows=rows,
+        rows_noise=rows_noise,
     )
 
 
