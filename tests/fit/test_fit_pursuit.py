@@ -313,6 +313,56 @@ class TestLearning:
         assert np.mean(won[-10:]) > 0.65
 
 
+def chosen_by(column: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return rows as arms leave them that are chosen by one column: the largest of five there, as drawn elsewhere."""
+    rows = rng.standard_normal((n, 40))
+    rows[:, column] = rng.standard_normal((n, 5)).max(axis=1)
+    return rows
+
+
+class TestWhatIsTypical:
+    """Arms are chosen by public columns, which moves their means, and not those of the others."""
+
+    def known(self) -> tuple[Pursuit, model.KnownSparse]:
+        fit = Pursuit(settings(epsilon=50.0, seed=1, first_episode=1500))
+        rng, known = np.random.default_rng(2), fit.begin()
+        for episode in range(8):
+            plan = fit.plan(episode, known)
+            X = rng.standard_normal((plan.rows, 40)) if episode == 0 else chosen_by(3, plan.rows, rng)
+            known = fit.run(
+                plan, X, X[:, 3] + 0.1 * rng.standard_normal(plan.rows), np.ones(plan.rows, bool), known
+            )
+        assert 3 in known.columns
+        return fit, known
+
+    def test_a_new_column_is_expected_without_a_mean(self) -> None:
+        fit, known = self.known()
+        new = model.open_episode(known, fit.told).foreseen[0, 1 + len(known.columns) :]
+        assert np.abs(new).max() < 0.1
+
+    def test_the_public_columns_would_say_otherwise(self) -> None:
+        """The control: the mean of the column that arms are chosen by is far from 0."""
+        _, known = self.known()
+        assert known.moments[0, 1 + list(known.columns).index(3)] > 0.7
+
+
+class TestMeanReward:
+    def after_one_fit(self, offset: float) -> tuple[Pursuit, model.KnownSparse]:
+        fit = Pursuit(settings(epsilon=4.0, seed=4))
+        rng, known = np.random.default_rng(5), fit.begin()
+        plan = fit.plan(0, known)
+        X = rng.standard_normal((plan.rows, 40))
+        return fit, fit.run(plan, X, offset + X[:, 0], np.ones(plan.rows, bool), known)
+
+    def test_it_is_doubted_until_it_can_be_measured(self) -> None:
+        fit, known = self.after_one_fit(8.0)
+        assert known.covariance[0, 0] >= (0.99 * fit.told.tuning.intercept_prior * known.residual_size) ** 2
+
+    def test_it_is_not_doubted_where_it_was_measured(self) -> None:
+        fit, known = self.after_one_fit(0.0)
+        assert known.covariance[0, 0] < (0.5 * fit.told.tuning.intercept_prior * known.residual_size) ** 2
+
+
 class TestBadInput:
     @pytest.mark.parametrize(
         "kind",

@@ -372,17 +372,19 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     found = step.found
     picks, rows, quiet = known.picks, known.rows, 0 if 2 * found >= p > 0 else known.quiet + 1
     if p and found == p:
-        picks = max(picks, p) * t.more_picks
+        picks = max(picks, p) * t.more_picks * max(told.sparsity / 10, 1.0) ** t.wide_picks
     elif 2 * found <= p:
         picks = max(1.0, picks / t.fewer_picks)
     picks = min(picks, 2.0 * told.sparsity)
     rows *= t.growth if quiet == 0 else t.slow_growth if quiet < t.patience else t.fast_growth
-    if known.fits == 0:
-        rows *= t.second_growth
     rows = max(rows, known.shortest)
     # Scales.
     explained, unknown = slope**2 * step.explained, slope**2 * step.unknown
     residual = _residual_size(known, episode, released, explained, unknown, t)
+    if told.intercept and _at_cap(released, episode):
+        # Gradients were cut, too: how far off the mean reward is, they did not say.
+        doubt = (t.intercept_prior * residual / slope) ** 2
+        step.covariance[0, 0] = max(step.covariance[0, 0], doubt)
     of_new = _of_new(fresh, len(known.columns))
     context = _context_size(known, released, of_new, weight, t)
     typical = _typical_measured(known, released, of_new, weight, context["context_size"])
@@ -592,13 +594,18 @@ def _share_in_ball(m: int, ball: float) -> float:
     return float(inside + ball * (1 - gammainc(m / 2, ball * m / 2)))
 
 
+def _at_cap(released: Released, episode: Episode) -> bool:
+    """Return whether residuals are too large to have been measured."""
+    return released.size > 0.75 * episode.size_cap
+
+
 def _residual_size(
     known: KnownSparse, episode: Episode, released: Released, explained: float, unknown: float, t: Tuning
 ) -> float:
     """Return r for the next episode: as measured, less what the step explains, plus what is not known."""
     r, cap = known.residual_size, episode.size_cap
     size = max(released.size, 0.02 * cap)
-    capped = size > 0.75 * cap
+    capped = _at_cap(released, episode)
     if capped:
         size *= 3
     else:

@@ -59,9 +59,9 @@ class Tuning:
     slow_growth: float
     fast_growth: float = 1.2
     patience: int = 4
-    second_growth: float = 1.0  # of the second episode, beside the above
     picks_for_budget: float = 2.25
-    more_picks: float = 1.5
+    more_picks: float = 1.5  # times as many where all of them stood out
+    wide_picks: float = 0.0  # and that times (s / 10) to this power, if s is more than 10
     fewer_picks: float = 1.5
     most_picks: float = 0.5  # of s
     stand_out: float = 1.96  # standard deviations from which a pick counts as found
@@ -89,15 +89,17 @@ _SMALL: Final = Tuning(
     early=8,
     moment_share=0.044,
     size_share=0.0245,
-    row_share=0.07,
+    row_share=0.05,
     guess=0.4,
     doubt=0.4,
     pick_clip=0.35,
     value_clip=0.55,
     rows_for_noise=1.0,
-    rows_for_sampling=8.8,
+    rows_for_sampling=7.4,
     growth=1.0,
     slow_growth=1.03,
+    more_picks=1.25,
+    wide_picks=0.26,
 )
 _LARGE: Final = Tuning(
     signed=False,
