@@ -52,6 +52,24 @@ def test_it_is_silent_in_ordinary_worlds(seed, fit):
     assert_silent(seed, fit)
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 10.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_it_says_that_there_is_nothing_to_find(seed, epsilon):
+    policy, rng = (
+        FLIPHAT(**(PUBLISHED | {"epsilon": epsilon}), fit="pursuit", seed=seed),
+        np.random.default_rng(seed),
+    )
+    while len(policy.history) < 13:
+        n = policy.remaining
+        decisions = policy.select_batch(rng.standard_normal((n, 3, 400), np.float32))
+        policy.update_batch(decisions, 1.5 * rng.standard_normal(n))
+    assert "picks do not stand out" in str(policy.health)
+
+
+def test_columns_that_stand_out_later_are_no_trouble():
+    assert_silent(44, "pursuit")  # none of its picks stood out in the episode that made it
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5, 55))
 @pytest.mark.parametrize("fit", ["iht", "pursuit"])

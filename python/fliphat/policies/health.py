@@ -31,6 +31,10 @@ _LEAST: Final = 8
 _AGAINST: Final = -0.3
 #: Pairs, among those looked at, that point against each other or have no column in common.
 _PAIRS: Final = 3
+#: Fits of pursuit after which something should have been found.
+_FITS: Final = 12
+#: Standard deviations of a coefficient that is not what a pick makes of noise.
+_STANDS_OUT: Final = 4.0
 #: How far a scale may move from what was told.
 _SCALE: Final = 5.0
 
@@ -122,11 +126,14 @@ def _at_the_bound(estimates: Sequence[SparseEstimate], settings: Settings) -> st
 
 
 def _quiet(known: KnownSparse) -> str | None:
-    if len(known.found) < _LEAST or sum(known.found) > 0:
+    # A pick of noise may stand out by chance; what is there goes on to do so.
+    deviations = np.sqrt(np.maximum(np.diag(known.covariance)[1:], 0))
+    if known.fits < _FITS or (np.abs(known.theta[1:]) > _STANDS_OUT * deviations).any():
         return None
     return (
-        "picks do not stand out: no column of any episode did. Check reward_scale and context_scale, "
-        "try reward_scale='estimate', or plan with more rounds or epsilon"
+        f"picks do not stand out: after {known.fits} fits no column is {_STANDS_OUT:g} standard deviations from "
+        f"0. Check reward_scale and context_scale, try reward_scale='estimate', or plan with more rounds or "
+        f"epsilon"
     )
 
 
