@@ -2,8 +2,12 @@
 
 A fit is everything from stored rows to what is known after the release, by the plan that `FLIPHAT` would make
 for an episode of so many rows once it knows something: pursuit with the columns it found in rows of the same
-world, hard thresholding warm. Both take turns in one process, on one core and on all. Processor time is what
-counts: it does not see what else the machine does, except through the memory that all share.
+world, hard thresholding warm. Making the plan is not part of it.
+
+Times are processor time, that of all threads together, and not how long a caller waits: two threads that
+share the work do not halve it. Both fits take turns in one process, so that each finds the caches as the
+other left them, and the least of all turns counts. Other load on the machine is not in it, except through the
+memory and the caches that all share, which it slows: a ratio from a busy machine may be off by a tenth.
 """
 
 import argparse
@@ -70,7 +74,7 @@ def measure(repeats):
                 best[name] = min(best[name], time.process_time() - start)
         times = ", ".join(f"{name} {1e3 * seconds:.2f} ms" for name, seconds in best.items())
         ratio = best["pursuit"] / best["hard thresholding"]
-        print(f"{n:,} x {d} on {cores} core(s): {times}; {ratio:.2f} times", flush=True)
+        print(f"{n:,} x {d} on {cores} core(s), processor time: {times}; {ratio:.2f} times", flush=True)
 
 
 def main():

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
 import numpy as np
@@ -20,6 +20,7 @@ __all__ = [
     "clipped_sums",
     "gather_columns",
     "gaussian_release",
+    "kalman_step",
     "laplace_fill",
     "laplace_release",
     "lasso_fit",
@@ -63,6 +64,28 @@ def gaussian_release(
 def price(
     epsilon: float, menu: list[list[tuple[str, float]]], users: int, step: float, below: int, above: int
 ) -> float: ...
+def kalman_step(
+    theta: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    moments: NDArray[np.float64],
+    precision: NDArray[np.float64],
+    gradient: NDArray[np.float64],
+    fresh: NDArray[np.float64],
+    start: NDArray[np.float64],
+    whiten: NDArray[np.float64],
+    typical: NDArray[np.float64],
+    rule: Sequence[float],
+    most: int,
+) -> tuple[
+    NDArray[np.bool_],
+    int,
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    float,
+    float,
+]: ...
 def project_l1(v: NDArray[np.float64], radius: float, simd: str | None = None) -> NDArray[np.float64]: ...
 def lasso_fit(
     gram: NDArray[np.float64],

@@ -62,6 +62,7 @@ def races() -> Iterator[Callable[[], Race]]:
     yield _shifted_gradient
     yield _whitened_gradient
     yield _settled_sums
+    yield _kalman_step
     for n, d in ((8_192, 400), (2_048, 4_000), (16, 509_256)):
         yield partial(_selection, n, d)
     yield _laplace
@@ -206,6 +207,22 @@ def _settled_sums() -> Race:
         kernel=lambda: kernels.settled_sums(X, new, support, y, **measure, threads=1),
         two_threads=lambda: kernels.settled_sums(X, new, support, y, **measure, threads=2),
         plain=lambda: reference.settled_sums(X, new, support, y, **measure),
+    )
+
+
+def _kalman_step() -> Race:
+    known, m = 1 + _PUBLIC, 2 + _PUBLIC
+    rng = np.random.default_rng(2)
+    moments = np.eye(m) + 0.05 * np.outer(rng.normal(size=m), np.ones(m))
+    before = rng.normal(size=known), 0.01 * np.eye(known), np.eye(known), np.full((known, known), 100.0)
+    rule = kernels.KalmanRule(1.0, 400.0, 0.05, 0.001, 1e-12, 0.15, 0.65, 0.01, 0.16, 0.003, 0.003, 0.8, 2.0)
+    given = (*before, rng.normal(size=m), moments, np.array([0.4]))
+    public: dict[str, Any] = {"whiten": np.eye(m), "typical": np.eye(m), "rule": rule, "most": _PUBLIC}
+    return Race(
+        "kalman_step",
+        f"{known} known, 1 new",
+        kernel=lambda: kernels.kalman_step(*given, **public),
+        plain=lambda: reference.kalman_step(*given, **public),
     )
 
 

@@ -26,12 +26,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc
 
+from fliphat import kernels
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.tuning import Tuning, tuning
 
@@ -42,6 +44,9 @@ _Columns = npt.NDArray[np.int64]
 
 #: Mean of the absolute value of a standard normal, inverted.
 _ROOT_HALF_PI: Final = 1.2533
+
+#: Precision, in 1/x^4, that every second moment has at least.
+_FAINT: Final = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -302,8 +307,8 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
     foreseen = typical.copy()
     foreseen[: k + 1, : k + 1] = on_support
     typical[: k + 1, : k + 1] = prior
-    foreseen = _positive(foreseen, t.smallest_eigenvalue * x * x)
-    eigenvalues, vectors = np.linalg.eigh(foreseen)
+    eigenvalues, vectors = _raised_eigenvalues(foreseen, t.smallest_eigenvalue * x * x)
+    foreseen = (vectors * eigenvalues) @ vectors.T
     shares = {
         "picks": 0.0 if picks == 0 else t.pick_share if known.fits < t.early else t.late_pick_share,
         "moments": t.moment_share,
@@ -330,46 +335,41 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
 
 def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) -> KnownSparse:
     """Return what is known after an episode: a Kalman step, pruning, and the scales of the next."""
-    t, x, r, k, n = told.tuning, episode.one, known.residual_size, len(known.columns), episode.rows
-    new, slope = released.columns, _slope(known, told)
-    columns = np.concatenate([known.columns, new])
-    m, p = 1 + len(columns), len(new)
-    # Second moments: what was known and what is new, by their precisions. Rows cut to the ball are shorter.
-    cut = _share_in_ball(m, t.ball)
+    t, x, r, n = told.tuning, episode.one, known.residual_size, episode.rows
+    new, slope, p = released.columns, _slope(known, told), len(released.columns)
+    # Rows cut to the ball are shorter.
+    cut = _share_in_ball(len(released.gradient), t.ball)
     fresh, weight = released.moments / cut, (cut / released.moment_noise) ** 2
-    moments, precision = np.zeros((m, m)), np.zeros((m, m))
-    moments[: k + 1, : k + 1], precision[: k + 1, : k + 1] = _in_units(known.moments, x), known.precision
-    moments = (moments * precision + fresh * weight) / (precision + weight)
-    precision = precision + weight
-    moments[0, 0] = x * x
-    H = _drawn(moments, precision, x, episode.typical, t, sampling=2 / n)
-    H = _positive(H, t.smallest_eigenvalue * x * x)
-    # A Kalman step; in these units the intercept's column has the value x.
-    unit = np.ones(m)
-    unit[0] = x
-    P = np.diag(np.full(m, (t.doubt * r / x / slope) ** 2))
-    P[: k + 1, : k + 1] = known.covariance
-    P = P / np.outer(unit, unit)
-    now = np.concatenate([known.theta, np.zeros(p)]) / unit
-    start = now.copy()
-    start[k + 1 :] = released.signs * t.guess * r / x / slope
-    F = t.gain * slope * episode.whiten @ H
-    noise = released.gradient_noise**2 + t.sampling * episode.value_clip**2 / n
-    gain = np.linalg.solve(F @ P @ F.T + noise * np.eye(m), F @ P).T
-    theta = start + gain @ (released.gradient - F @ (start - now))
-    P = P - gain @ F @ P
-    drift = np.full(m, t.drift * (r / x / slope) ** 2)
-    drift[0] *= told.intercept
-    P = (P + P.T) / 2 + np.diag(drift)
-    # Columns that do not stand out of their own uncertainty go, and all beyond s.
-    deviation = np.sqrt(np.maximum(np.diag(P), 0))
-    size = np.abs(theta)
-    keep = size >= t.prune * deviation
-    keep[0] = True
-    if m > 1:
-        keep[1 + np.argmax(size[1:])] = True
-    keep[1:] &= np.argsort(np.argsort(-(size * keep)[1:], kind="stable"), kind="stable") < told.sparsity
-    found = int((keep & (size >= t.stand_out * deviation))[m - p :].sum()) if p else 0
+    coefficient = r / x / slope
+    rule = kernels.KalmanRule(
+        one=x,
+        weight=weight,
+        spread=t.moment_prior * x**4,
+        sampling=2 / n * x**4,
+        faint=_FAINT / x**4,
+        smallest=t.smallest_eigenvalue * x * x,
+        gain=t.gain * slope,
+        noise=released.gradient_noise**2 + t.sampling * episode.value_clip**2 / n,
+        doubt=(t.doubt * coefficient) ** 2,
+        drift_of_one=told.intercept * t.drift * coefficient**2,
+        drift=t.drift * coefficient**2,
+        prune=t.prune,
+        stand_out=t.stand_out,
+    )
+    step = kernels.kalman_step(
+        known.theta,
+        known.covariance,
+        known.moments,
+        known.precision,
+        released.gradient,
+        fresh,
+        released.signs * (t.guess * coefficient),
+        whiten=episode.whiten,
+        typical=episode.typical,
+        rule=rule,
+        most=told.sparsity,
+    )
+    found = step.found
     picks, rows, quiet = known.picks, known.rows, 0 if 2 * found >= p > 0 else known.quiet + 1
     if p and found == p:
         picks = max(picks, p) * t.more_picks * max(told.sparsity / 10, 1.0) ** t.wide_picks
@@ -379,28 +379,28 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     rows *= t.growth if quiet == 0 else t.slow_growth if quiet < t.patience else t.fast_growth
     rows = max(rows, known.shortest)
     # Scales.
-    moved = np.where(keep, theta, 0.0) - now
-    explained, unknown = (float(slope**2 * term) for term in (moved @ H @ moved, np.sum(P * H)))
+    explained, unknown = slope**2 * step.explained, slope**2 * step.unknown
     residual = _residual_size(known, episode, released, explained, unknown, t)
-    context = _context_size(known, released, fresh, weight, k, t)
     if told.intercept and _at_cap(released, episode):
         # Gradients were cut, too: how far off the mean reward is, they did not say.
-        P[0, 0] = max(P[0, 0], (t.intercept_prior * residual / x / slope) ** 2)
-    typical = _typical_measured(known, released, fresh, weight, k, context["context_size"])
-    kept = np.flatnonzero(keep)
-    square = np.ix_(kept, kept)
+        doubt = (t.intercept_prior * residual / slope) ** 2
+        step.covariance[0, 0] = max(step.covariance[0, 0], doubt)
+    of_new = _of_new(fresh, len(known.columns))
+    context = _context_size(known, released, of_new, weight, t)
+    typical = _typical_measured(known, released, of_new, weight, context["context_size"])
+    kept = step.keep[1:]
     learned = replace(
         known,
         episodes=known.episodes + 1,
         fits=known.fits + 1,
         rows=rows,
         picks=picks,
-        columns=columns[keep[1:]],
-        units=np.concatenate([known.units, released.units])[keep[1:]],
-        theta=(theta * unit)[kept],
-        covariance=(P * np.outer(unit, unit))[square],
-        moments=(moments / np.outer(unit, unit))[square],
-        precision=precision[square],
+        columns=np.concatenate([known.columns, new])[kept],
+        units=np.concatenate([known.units, released.units])[kept],
+        theta=step.theta,
+        covariance=step.covariance,
+        moments=step.moments,
+        precision=step.precision,
         residual_size=residual,
         quiet=quiet,
         found=(*known.found, found),
@@ -462,8 +462,28 @@ def _rare(known: KnownSparse, told: Told) -> float:
     return max(max(high - middle, middle - low) - known.residual_size / _ROOT_HALF_PI, 0.0)
 
 
+class _OfNew(NamedTuple):
+    """How many columns are new, and sums of their released second moments."""
+
+    columns: int
+    with_one: float
+    with_others: float
+    squares: float
+
+
+def _of_new(fresh: _Vector, k: int) -> _OfNew:
+    """Return the sums of the columns behind the first k; each pair of columns counts once."""
+    new = list(enumerate(fresh[k + 1 :].tolist(), k + 1))
+    return _OfNew(
+        len(new),
+        sum(row[0] for _, row in new),
+        sum(sum(row[1:i]) for i, row in new),
+        sum(row[i] for i, row in new),
+    )
+
+
 def _typical_measured(
-    known: KnownSparse, released: Released, fresh: _Vector, weight: float, k: int, x: float
+    known: KnownSparse, released: Released, new: _OfNew, weight: float, x: float
 ) -> dict[str, Any]:
     """Return e and c with their precisions, from whole rows and from the columns that were new."""
     mean, sure_mean = known.typical_mean, known.typical_mean_weight
@@ -471,11 +491,10 @@ def _typical_measured(
     if released.rows is not None and released.rows_noise is not None:
         mean, sure_mean = released.rows[1] * x, (released.rows_noise[1] * x) ** -2
         product, sure_product = released.rows[2] * x**2, (released.rows_noise[2] * x**2) ** -2
-    one, new = known.context_size, fresh[k + 1 :, k + 1 :]
-    with_one = fresh[0, k + 1 :]
-    with_others = np.concatenate([fresh[1 : k + 1, k + 1 :].ravel(), new[np.triu_indices(len(new), 1)]])
-    mean, sure_mean = _averaged(mean, sure_mean, with_one / one, np.full(len(with_one), weight * one * one))
-    product, sure_product = _averaged(product, sure_product, with_others, np.full(len(with_others), weight))
+    one, p = known.context_size, new.columns
+    pairs = p * len(known.columns) + p * (p - 1) // 2
+    mean, sure_mean = _averaged(mean, sure_mean, weight * one * new.with_one, weight * one * one * p)
+    product, sure_product = _averaged(product, sure_product, weight * new.with_others, weight * pairs)
     return {
         "typical_mean": mean,
         "typical_mean_weight": sure_mean,
@@ -484,10 +503,13 @@ def _typical_measured(
     }
 
 
-def _averaged(mean: float, weight: float, values: _Vector, weights: _Vector) -> tuple[float, float]:
-    """Return a mean with more values in it, each counted by its precision; and the precision."""
-    total = weight + float(weights.sum())
-    return (weight * mean + float(weights @ values)) / total if total > 0 else 0.0, total
+def _averaged(mean: float, weight: float, more: float, sure: float) -> tuple[float, float]:
+    """Return a mean with more values in it, and its precision.
+
+    Of those values, `more` is their sum, each times its precision, and `sure` the sum of these.
+    """
+    total = weight + sure
+    return (weight * mean + more) / total if total > 0 else 0.0, total
 
 
 def _typical(known: KnownSparse, t: Tuning) -> tuple[float, float]:
@@ -503,8 +525,15 @@ def _typical_of_support(known: KnownSparse, t: Tuning) -> tuple[float, float]:
     # Precisions are of moments with a constant column of x, and not of 1.
     means, sure_means = known.moments[0, 1:], known.precision[0, 1:] * x * x
     products, sure_products = known.moments[1:, 1:][above], known.precision[1:, 1:][above]
-    mean = _averaged(known.typical_mean, known.typical_mean_weight, means, sure_means)
-    product = _averaged(known.typical_product, known.typical_product_weight, products, sure_products)
+    mean = _averaged(
+        known.typical_mean, known.typical_mean_weight, float(sure_means @ means), float(sure_means.sum())
+    )
+    product = _averaged(
+        known.typical_product,
+        known.typical_product_weight,
+        float(sure_products @ products),
+        float(sure_products.sum()),
+    )
     return _certain(*mean, x * x, t), _possible(_certain(*product, x**4, t), x)
 
 
@@ -541,17 +570,24 @@ def _drawn(
 ) -> _Vector:
     """Return moments drawn to those of typical columns by what is noise in them."""
     spread = t.moment_prior * x**4
-    trust = spread / (spread + 1 / np.maximum(precision, 1e-12 / x**4) + sampling * x**4)
+    trust = spread / (spread + 1 / np.maximum(precision, _FAINT / x**4) + sampling * x**4)
     trust[0, 0] = 1.0
     return trust * moments + (1 - trust) * typical
 
 
 def _positive(H: _Vector, smallest: float) -> _Vector:
-    eigenvalues, vectors = np.linalg.eigh((H + H.T) / 2)
-    raised: _Vector = (vectors * np.maximum(eigenvalues, smallest)) @ vectors.T
+    eigenvalues, vectors = _raised_eigenvalues(H, smallest)
+    raised: _Vector = (vectors * eigenvalues) @ vectors.T
     return raised
 
 
+def _raised_eigenvalues(H: _Vector, smallest: float) -> tuple[_Vector, _Vector]:
+    """Return eigenvalues, none below `smallest`, and eigenvectors of a matrix's symmetric part."""
+    eigenvalues, vectors = np.linalg.eigh((H + H.T) / 2)
+    return np.maximum(eigenvalues, smallest), vectors
+
+
+@lru_cache(maxsize=256)
 def _share_in_ball(m: int, ball: float) -> float:
     """Return what cutting to a ball of squared radius ``ball * m`` leaves of m normal columns' moments."""
     inside = gammainc(m / 2 + 1, ball * m / 2)
@@ -582,7 +618,7 @@ def _residual_size(
 
 
 def _context_size(
-    known: KnownSparse, released: Released, fresh: _Vector, weight: float, k: int, t: Tuning
+    known: KnownSparse, released: Released, new: _OfNew, weight: float, t: Tuning
 ) -> dict[str, Any]:
     """Return x for the next episode, from the columns that were new: those of A are chosen by the arms."""
     x, start = known.context_size, known.start_size
@@ -603,9 +639,8 @@ def _context_size(
             size = told * 2.0**octaves if far else told
             again = {"context_size": size, "start_size": size, "size_sum": 0.0, "size_weight": 0.0}
             return {**again, **doubt}
-    squares = np.diag(fresh)[k + 1 :]
-    total += float(squares.sum()) * weight / 2
-    count += len(squares) * weight / 2
+    total += new.squares * weight / 2
+    count += new.columns * weight / 2
     prior = 1 / (t.context_prior * start**4)
     square = (prior * start**2 + total) / (prior + count)
     size = math.sqrt(min(max(square, 0.25 * x * x), 4 * x * x))

@@ -372,7 +372,7 @@ class RowSums:
             whole = sums.row_numbers(
                 self._rows, present, steps.one, plan.octaves, plan.units, threads=threads
             )
-        return np.concatenate([gradient, moments[_upper(len(gradient))], [size], whole]).astype(np.int64)
+        return np.concatenate([gradient, moments[_upper(len(gradient))], np.array([size, *whole], np.int64)])
 
 
 def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Released:
@@ -384,27 +384,24 @@ def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Relea
         scores = private.candidates()
         columns, signs = noise.picks(scores, plan.picks, excluded=known.columns, signed=plan.signed)
     m = len(steps.whiten)
-    upper = _upper(m)
+    upper, cut = _upper(m), m + m * (m + 1) // 2
     sigma_gradient, sigma_moments, sigma_size, *sigma_rows = (part.sigma for part in plan.parts)
-    on_diagonal = upper[0] == upper[1]
+    sigmas = np.full(cut + 1 + len(sigma_rows), sigma_moments, np.int64)
+    sigmas[:m] = sigma_gradient
     # The diagonal's noise must be at least sqrt(2) times that above it: the sensitivity B^4 counts on it.
-    sigmas = np.concatenate(
-        [
-            np.full(m, sigma_gradient),
-            np.where(on_diagonal, math.isqrt(2 * sigma_moments**2) + 1, sigma_moments),
-            [sigma_size],
-            sigma_rows,
-        ]
-    ).astype(np.int64)
+    sigmas[m:cut][_on_diagonal(m)] = math.isqrt(2 * sigma_moments**2) + 1
+    sigmas[cut:] = [sigma_size, *sigma_rows]
     values = private.vector(columns)
     released = noise.vector(values, sigmas) / n
     scale = RADIUS / steps.ball
     gradient_step, size_step = steps.value_clip / sums.LIMIT, steps.size_cap / sums.LIMIT
-    cut = m + len(upper[0])
-    symmetric = np.zeros((m, m))
-    symmetric[upper] = released[m:cut]
-    symmetric = (symmetric + np.triu(symmetric, 1).T) / scale**2
-    row_steps = np.array([plan.octaves, 1.0, 1.0]) / sums.LIMIT
+    symmetric = np.empty((m, m))
+    symmetric[upper] = symmetric.T[upper] = released[m:cut] / scale**2
+    rows = rows_noise = None
+    if sigma_rows:
+        row_steps = np.array([plan.octaves, 1.0, 1.0]) / sums.LIMIT
+        rows = tuple(released[cut + 1 :] * row_steps)
+        rows_noise = tuple(np.array(sigma_rows) * row_steps / n)
     return model.Released(
         columns=columns,
         units=np.ones(len(columns)) if units is None else units[columns],
@@ -415,9 +412,16 @@ def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Relea
         moment_noise=sigma_moments / scale**2 / n,
         size=float(released[cut] * size_step),
         size_noise=sigma_size * size_step / n,
-        rows=tuple(released[cut + 1 :] * row_steps) if sigma_rows else None,
-        rows_noise=tuple(np.array(sigma_rows) * row_steps / n) if sigma_rows else None,
+        rows=rows,
+        rows_noise=rows_noise,
     )
+
+
+@functools.cache
+def _on_diagonal(m: int) -> npt.NDArray[np.intp]:
+    """Return where the diagonal is among the entries of :func:`_upper`."""
+    above, right = _upper(m)
+    return np.flatnonzero(above == right)
 
 
 @functools.cache

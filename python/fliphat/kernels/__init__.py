@@ -8,6 +8,7 @@ from fliphat.kernels._ball import ball_gradient, clipped_size, second_moments
 from fliphat.kernels._columns import pick_columns
 from fliphat.kernels._gaussian import gaussian_release
 from fliphat.kernels._gradient import clipped_gradient
+from fliphat.kernels._kalman import KalmanRule, KalmanStep, kalman_step
 from fliphat.kernels._laplace import laplace, laplace_mechanism
 from fliphat.kernels._lasso import lasso
 from fliphat.kernels._niht import niht
@@ -25,11 +26,14 @@ from fliphat.kernels._relative import (
 from fliphat.kernels._select import score, select_arms
 
 __all__ = [
+    "KalmanRule",
+    "KalmanStep",
     "ball_gradient",
     "clipped_gradient",
     "clipped_size",
     "gather_columns",
     "gaussian_release",
+    "kalman_step",
     "laplace",
     "laplace_mechanism",
     "lasso",

@@ -194,6 +194,8 @@ def _ball(
 def integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return values as int64, which must be integers already."""
     array = _rows.plain_array(name, values)
+    if _rows.in_place(array, np.int64):
+        return array
     if array.size == 0:
         array = array.astype(np.int64)
     if not (array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64)):

@@ -99,13 +99,14 @@ def pick_columns(
     """
     array = _peel.integer_vector("scores", scores)
     outside = _peel.integer_vector("excluded", np.empty(0, np.int64) if excluded is None else excluded)
-    if len(outside) and not 0 <= outside.min() <= outside.max() < len(array):
+    different = set(outside.tolist())
+    if different and not 0 <= min(different) <= max(different) < len(array):
         raise ValueError(f"excluded must be columns of scores, from 0 to {len(array) - 1}")
     if not isinstance(signed, bool | np.bool_):
         raise TypeError(f"signed must be True or False, got {signed!r}")
     columns, signs = _native.pick_columns(
         array,
-        arguments.integer("picks", picks, 0, len(array) - len(np.unique(outside))),
+        arguments.integer("picks", picks, 0, len(array) - len(different)),
         arguments.integer("scale", scale, 1, _peel.SCALE_LIMIT - 1),
         outside,
         bool(signed),

@@ -102,6 +102,8 @@ def integer_vector(name: str, v: npt.ArrayLike) -> npt.NDArray[np.int64]:
     except (ValueError, OverflowError):
         # NumPy's own message may quote an element.
         array = np.empty(0, object)
+    if array.ndim == 1 and _rows.in_place(array, np.int64):
+        return array
     if not (array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64)):
         raise TypeError(f"{name} must be an array of integers that fit int64")
     if array.ndim != 1:

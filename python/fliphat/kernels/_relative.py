@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -418,7 +418,9 @@ def _checked(X: Any, threads: int | None) -> tuple[Any, int, int | None]:
 
 
 def _square(whiten: npt.ArrayLike, m: int) -> _Floats:
-    matrix = np.require(_rows.plain_array("whiten", whiten), np.float64, ["C", "A"])
+    matrix = _rows.plain_array("whiten", whiten)
+    if not _rows.in_place(matrix, np.float64):
+        matrix = np.require(matrix, np.float64, ["C", "A"])
     if matrix.shape != (m, m):
         raise ValueError(f"whiten must have shape ({m}, {m}), got shape {matrix.shape}")
     return matrix
@@ -433,7 +435,7 @@ def _checked_values(
     if rows.dtype != np.float64:
         raise TypeError(f"{name} must be float64, got {rows.dtype}")
     _rows.nonempty(name, rows.shape)
-    return rows.astype(np.float64, copy=False), rows.shape[0], threads
+    return cast(_Floats, rows), rows.shape[0], threads
 
 
 def _units(units: npt.ArrayLike | None, d: int) -> _Floats | None:

@@ -84,12 +84,17 @@ def plain_array(name: str, x: object) -> npt.NDArray[Any]:
     return np.asarray(x)
 
 
+def in_place(array: npt.NDArray[Any], dtype: type[np.generic]) -> bool:
+    """Whether kernels can read an array as it is: the common case, which NumPy takes long to find out."""
+    return bool(array.dtype == dtype and array.flags.carray)
+
+
 def vector(name: str, x: object, length: int | None, of: str = "") -> npt.NDArray[np.float64]:
     """Return ``x`` as a float64 vector, of ``length`` if given."""
     array = plain_array(name, x)
     shaped = array.ndim == 1 and (length is None or len(array) == length)
-    if shaped and array.dtype == np.float64 and array.flags.carray:
-        return array  # the common case, without the cost of asking NumPy twice
+    if shaped and in_place(array, np.float64):
+        return array
     # Checked before the conversion, whose own message would quote the value it can't convert.
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
@@ -107,5 +112,5 @@ def nonempty(name: str, shape: tuple[int, ...]) -> None:
 
 
 def _require_float(name: str, array: npt.NDArray[Any]) -> None:
-    if array.dtype not in (np.float32, np.float64) or not array.dtype.isnative:
+    if array.dtype.char not in "fd" or not array.dtype.isnative:
         raise TypeError(f"{name} must be float32 or float64 in native byte order, got {array.dtype}")

@@ -10,6 +10,7 @@ from fliphat.reference._ball import ball_gradient, clipped_size, second_moments
 from fliphat.reference._columns import pick_columns
 from fliphat.reference._gaussian import gaussian_release
 from fliphat.reference._gradient import clipped_gradient, clipped_gradient_blocked
+from fliphat.reference._kalman import KalmanRule, KalmanStep, kalman_step
 from fliphat.reference._laplace import laplace, laplace_mechanism
 from fliphat.reference._lasso import lasso
 from fliphat.reference._niht import iterative_hard_thresholding, niht
@@ -28,6 +29,8 @@ from fliphat.reference._select import score, select_arms
 from fliphat.reference._sigmoid import sigmoid
 
 __all__ = [
+    "KalmanRule",
+    "KalmanStep",
     "ball_gradient",
     "clipped_gradient",
     "clipped_gradient_blocked",
@@ -35,6 +38,7 @@ __all__ = [
     "gather_columns",
     "gaussian_release",
     "iterative_hard_thresholding",
+    "kalman_step",
     "laplace",
     "laplace_mechanism",
     "lasso",

@@ -33,6 +33,8 @@ mod _native {
         gather_columns, relative_gradient, row_numbers, settled_sums, shifted_gradient, whitened_gradient,
     };
     #[pymodule_export]
+    use super::public::kalman::kalman_step;
+    #[pymodule_export]
     use super::public::play::Estimate;
     #[pymodule_export]
     use super::public::price::price;

@@ -10,6 +10,8 @@ use fliphat_core::private::ball::{BallMap, MOST_RADIUS, second_moments};
 use fliphat_core::private::gradient::{Loss, Plan, Rewards, RowMap, clipped_sums};
 use fliphat_core::private::niht::{Settings, Threshold, niht};
 use fliphat_core::private::peel::{Mechanism, PeelScratch, Peeler, ValueNoise};
+use fliphat_core::private::relative::pass::{Kept, Public, relative_sums};
+use fliphat_core::private::relative::settled::{Measure, Settled, settled_sums};
 use fliphat_core::public::project::project_l1;
 use fliphat_core::public::score::select_arms;
 use fliphat_core::public::theta::Theta;
@@ -128,6 +130,48 @@ fn moments(numbers: &mut Numbers) {
     counted(|| second_moments(&rows, &map, None, one_thread()));
 }
 
+/// Public columns of a fit that has found a few.
+const KNOWN: [usize; 5] = [3, 80, 160, 240, 320];
+
+fn relative<T: Real>(numbers: &mut Numbers) {
+    let (x, y) = (numbers.numbers::<T>(ROWS * COLUMNS), numbers.numbers::<f64>(ROWS));
+    let rows = Dense::new(&x, ROWS, COLUMNS).expect("shape");
+    let weights = numbers.numbers::<f64>(1 + KNOWN.len());
+    let (mut support, mut residuals) = (vec![0.0; ROWS * weights.len()], vec![0.0; ROWS]);
+    let kept = Kept { support: &mut support, width: weights.len(), residuals: &mut residuals };
+    let public = Public {
+        one: 1.0,
+        columns: &KNOWN,
+        weights: &weights,
+        shift: None,
+        units: None,
+        loss: Loss::Squared,
+        range: None,
+        clip: 0.5,
+    };
+    let present = vec![1; ROWS];
+    counted(|| relative_sums(&rows, &y, Some(&present), public, kept, one_thread()));
+}
+
+fn settled(numbers: &mut Numbers) {
+    let (x, residuals) = (numbers.numbers::<f32>(ROWS * COLUMNS), numbers.numbers::<f64>(ROWS));
+    let rows = Dense::new(&x, ROWS, COLUMNS).expect("shape");
+    let (filled, columns) = (1 + KNOWN.len(), [100]);
+    let m = filled + columns.len();
+    let (support, whiten) = (numbers.numbers::<f64>(ROWS * filled), numbers.numbers::<f64>(m * m));
+    let present = vec![1; ROWS];
+    let settled = Settled {
+        support: &support,
+        filled,
+        columns: &columns,
+        units: None,
+        residuals: &residuals,
+        present: Some(&present),
+    };
+    let measure = Measure { whiten: &whiten, clip: 0.5, radius: 4095, scale: 1000.0, cap: 2.0 };
+    counted(|| settled_sums(&rows, settled, measure, one_thread()));
+}
+
 fn main() {
     let numbers = &mut Numbers(1);
     match std::env::args().nth(1).as_deref() {
@@ -138,6 +182,9 @@ fn main() {
         Some("clipped_gradient f32") => dense_gradient::<f32>(numbers),
         Some("clipped_gradient f64") => dense_gradient::<f64>(numbers),
         Some("clipped_gradient csr") => sparse_gradient(numbers),
+        Some("relative_gradient f32") => relative::<f32>(numbers),
+        Some("relative_gradient f64") => relative::<f64>(numbers),
+        Some("settled_sums") => settled(numbers),
         Some("select_arms") => arms(numbers),
         Some("laplace") => {
             let mechanism = LaplaceMechanism::new(1.0).expect("valid");

@@ -1,5 +1,6 @@
 //! Bindings of what follows the noise.
 
+pub(crate) mod kalman;
 pub(crate) mod play;
 pub(crate) mod price;
 pub(crate) mod project;

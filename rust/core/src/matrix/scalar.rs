@@ -30,6 +30,8 @@ pub trait Real: Copy + Default + PartialEq + Send + Sync + 'static {
     fn is_finite(self) -> bool;
     /// The largest finite number instead of infinity.
     fn finite(self) -> Self;
+    /// `self + other`.
+    fn plus(self, other: Self) -> Self;
     /// `self - other`.
     fn less(self, other: Self) -> Self;
     /// `self * other`.
@@ -71,6 +73,10 @@ macro_rules! real {
             fn finite(self) -> Self {
                 let below = if self > <$float>::MAX { <$float>::MAX } else { self };
                 if below < <$float>::MIN { <$float>::MIN } else { below }
+            }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
             }
             #[inline(always)]
             fn less(self, other: Self) -> Self {

@@ -2,6 +2,7 @@
 //!
 //! And of public numbers alone: what releases cost ([`price`]).
 
+pub mod kalman;
 pub mod play;
 pub mod price;
 pub mod project;

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::runtime::error::{Error, Result};
 use crate::runtime::simd::Level;
@@ -17,6 +18,10 @@ const BLOCK_VALUES: usize = 1 << 18;
 
 /// Below this many values one thread is faster: starting a second takes about as long (30 us).
 const SERIAL_BELOW: usize = 1 << 18;
+
+/// How long the number of cores is remembered. The system reads files of its own to tell it (50 to 80 us), as long as
+/// a fit of a thousand rows takes; a process that is moved to other cores is served with their number from then on.
+const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// How work on rows is cut up. No choice here can change a bit of the result.
 #[derive(Debug, Clone, Copy)]
@@ -41,8 +46,25 @@ pub fn threads_for(wanted: Option<usize>, size: usize, serial_below: usize) -> u
     match wanted {
         Some(threads) => threads.max(1),
         None if size < serial_below => 1,
-        None => thread::available_parallelism().map_or(1, |cores| cores.get()),
+        None => cores(),
     }
+}
+
+/// Cores that this process may use.
+fn cores() -> usize {
+    static ASKED: Mutex<Option<(Instant, usize)>> = Mutex::new(None);
+    // Nobody waits: a child forked while another thread holds the lock would never get it.
+    let mut asked = ASKED.try_lock().ok();
+    if let Some(Some((when, cores))) = asked.as_deref()
+        && when.elapsed() < REMEMBERED
+    {
+        return *cores;
+    }
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    if let Some(asked) = asked.as_deref_mut() {
+        *asked = Some((Instant::now(), cores));
+    }
+    cores
 }
 
 /// `work(0)`, `work(1)`, ... `work(threads - 1)`, each once, in that order in the result.
@@ -208,6 +230,12 @@ mod tests {
                 );
             assert_eq!(failed, Err(Error::invalid("2")));
         }
+    }
+
+    #[test]
+    fn cores_are_those_of_the_process_asked_or_remembered() {
+        let now = thread::available_parallelism().map_or(1, |cores| cores.get());
+        assert_eq!([cores(), cores()], [now, now]);
     }
 
     #[test]

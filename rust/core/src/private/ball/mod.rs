@@ -21,6 +21,7 @@ pub use rows::BallRows;
 
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{copied, with_room, zeros};
+use crate::runtime::simd::rounded_to_zero;
 
 /// Largest integer radius: integers of one row fit an `i16`.
 pub const MOST_RADIUS: i64 = (1 << 15) - 1;
@@ -193,8 +194,7 @@ pub fn clipped_sizes(values: &[f64], cap: f64, present: Option<&[u8]>) -> Result
 pub(crate) fn clipped_size_of(value: f64, cap: f64) -> i64 {
     let steps = value.abs() / cap * f64::from(SIZE_LIMIT);
     let most = if steps > f64::from(SIZE_LIMIT) { f64::from(SIZE_LIMIT) } else { steps };
-    // The conversion rounds toward zero and turns NaN into 0.
-    i64::from(most as i32)
+    i64::from(rounded_to_zero(if most.is_nan() { 0.0 } else { most }))
 }
 
 #[cfg(test)]

@@ -51,16 +51,16 @@ impl TileMoments {
             self.flush();
         }
         let (columns, radius) = (values.as_chunks::<TILE>().0, self.radius as f64);
-        // Plain loops over whole tiles: iterators are not always compiled for wide registers.
-        let mut lanes = [[0.0; TILE]; LANES];
-        for (j, column) in columns.iter().enumerate() {
-            let lane = &mut lanes[j % LANES];
-            for r in 0..TILE {
-                lane[r] += column[r] * column[r];
-            }
-        }
+        // Plain loops over whole tiles: iterators are not always compiled for wide registers. A lane without a column
+        // would add 0.
         let mut squares = [0.0; TILE];
-        for lane in &lanes {
+        for first in 0..LANES.min(columns.len()) {
+            let mut lane = [0.0; TILE];
+            for column in columns[first..].iter().step_by(LANES) {
+                for r in 0..TILE {
+                    lane[r] += column[r] * column[r];
+                }
+            }
             for r in 0..TILE {
                 squares[r] += lane[r];
             }
@@ -74,11 +74,16 @@ impl TileMoments {
         for (j, column) in columns.iter().enumerate() {
             let (integers, _) = self.integers[j * self.batch + self.rows..].as_chunks_mut::<TILE>();
             let integers = &mut integers[0];
+            let mut whole = [0; TILE];
             for r in 0..TILE {
-                let q = rounded_to_zero(column[r] * factors[r]);
+                whole[r] = rounded_to_zero(column[r] * factors[r]);
+            }
+            for r in 0..TILE {
                 // Sums of squares up to 2^53 are exact in a float, and one beyond stays beyond.
-                norms[r] += f64::from(q) * f64::from(q);
-                integers[r] = q as i16;
+                norms[r] += f64::from(whole[r]) * f64::from(whole[r]);
+            }
+            for r in 0..TILE {
+                integers[r] = whole[r] as i16;
             }
         }
         let mut all = true;

@@ -9,7 +9,7 @@ use super::{checked_flags, checked_units};
 use crate::matrix::sigmoid::sigmoid;
 use crate::private::gradient::Loss;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::memory::with_room;
+use crate::runtime::memory::{with_room, zeros};
 use crate::runtime::parallel::{Plan, for_each, threads_for};
 use crate::runtime::simd::Vectorised;
 
@@ -22,6 +22,10 @@ const FAR_VALUES: usize = 1 << 21;
 
 /// Values of a block of rows that is handed to a thread.
 const BLOCK_VALUES: usize = 1 << 18;
+
+/// Below this many values one thread is faster: they take about 55 us, and a second one that is started after 30 us
+/// would save less than that.
+const SERIAL_BELOW: usize = 1 << 19;
 
 /// Largest residual: it survives being multiplied with 0.
 const LARGEST: f64 = 1e300;
@@ -59,15 +63,21 @@ pub struct Kept<'a> {
 }
 
 impl Public<'_> {
-    /// A reward less what is foreseen, finite.
+    /// Turn rewards into what is left of them, finite, where weighted sums of columns are `foreseen`.
     #[inline(always)]
-    fn residual(&self, foreseen: f64, reward: f64) -> f64 {
-        let reward = self.range.map_or(reward, |(low, high)| reward.max(low).min(high));
-        let left = match self.loss {
-            Loss::Squared => reward - foreseen,
-            Loss::Logistic => reward - sigmoid(foreseen),
-        };
-        if left.is_nan() { 0.0 } else { left.clamp(-LARGEST, LARGEST) }
+    fn less_foreseen(&self, foreseen: &[f64; NEAR_ROWS], rewards: &mut [f64; NEAR_ROWS]) {
+        if let Some((low, high)) = self.range {
+            rewards.iter_mut().for_each(|reward| *reward = reward.max(low).min(high));
+        }
+        match self.loss {
+            Loss::Squared => rewards.iter_mut().zip(foreseen).for_each(|(reward, at)| *reward -= at),
+            Loss::Logistic => {
+                rewards.iter_mut().zip(foreseen).for_each(|(reward, at)| *reward -= sigmoid(*at));
+            }
+        }
+        for left in rewards {
+            *left = if left.is_nan() { 0.0 } else { left.clamp(-LARGEST, LARGEST) };
+        }
     }
 }
 
@@ -101,7 +111,7 @@ pub fn relative_sums<R: ColumnRows + ShiftedRows>(
     let row_size = (rows.stored() / n.max(1)).max(1);
     let block = plan.block_rows.unwrap_or(BLOCK_VALUES / row_size).max(1);
     let threads =
-        threads_for(plan.threads, n.saturating_mul(row_size), BLOCK_VALUES).min(n.div_ceil(block).max(1));
+        threads_for(plan.threads, n.saturating_mul(row_size), SERIAL_BELOW).min(n.div_ceil(block).max(1));
     let width = kept.width;
     let jobs =
         kept.support.chunks_mut((block * width).max(1)).zip(kept.residuals.chunks_mut(block)).enumerate();
@@ -154,42 +164,60 @@ impl<R: ColumnRows + ShiftedRows> Vectorised for AddBlock<'_, '_, R> {
         let AddBlock { rows, rewards, present, public, chosen, inverse, kept, first, sums } = self;
         let (width, filled) = (kept.width, 1 + public.columns.len());
         let far = rows.stored() >= FAR_VALUES;
-        let mut shifts = [0.0; NEAR_ROWS];
+        let mut tile = zeros(filled * NEAR_ROWS)?;
+        let tile = tile.as_chunks_mut::<NEAR_ROWS>().0;
         let near = kept.support.chunks_mut(NEAR_ROWS * width).zip(kept.residuals.chunks_mut(NEAR_ROWS));
         for (part, (support, residuals)) in near.enumerate() {
             let start = first + part * NEAR_ROWS;
-            for (offset, (row, residual)) in
-                support.chunks_exact_mut(width).zip(residuals.iter_mut()).enumerate()
-            {
-                let i = start + offset;
-                if far {
-                    ColumnRows::prefetch(rows, i + NEAR_ROWS, chosen);
-                }
-                let row = &mut row[..filled];
-                row.fill(0.0);
-                (*residual, shifts[offset]) = (0.0, 0.0);
-                if present.is_some_and(|flags| flags[i] == 0) {
-                    continue;
-                }
-                row[0] = public.one;
-                rows.read(i, chosen, |place, value| row[1 + place] = value)?;
-                if let Some(units) = public.units {
-                    row[1..].iter_mut().zip(public.columns).for_each(|(value, j)| *value /= units[*j]);
-                }
-                *residual = public.residual(weighted(row, public.weights), rewards[i]);
-                shifts[offset] = public.shift.map_or(0.0, |shift| weighted(row, shift));
+            let count = residuals.len();
+            let counts = |i: usize| present.is_none_or(|flags| flags[i] != 0);
+            if far {
+                (start..start + count).for_each(|i| ColumnRows::prefetch(rows, i + NEAR_ROWS, chosen));
             }
-            let shifts = public.shift.map(|_| &shifts[..residuals.len()]);
+            tile.iter_mut().for_each(|column| *column = [0.0; NEAR_ROWS]);
+            let all = (start..start + count).all(counts);
+            if all {
+                tile[0][..count].fill(public.one);
+                rows.read_all(start..start + count, chosen, |r, place, value| tile[1 + place][r] = value)?;
+            } else {
+                for r in (0..count).filter(|r| counts(start + r)) {
+                    tile[0][r] = public.one;
+                    rows.read(start + r, chosen, |place, value| tile[1 + place][r] = value)?;
+                }
+            }
+            if let Some(units) = public.units {
+                for (column, j) in tile[1..].iter_mut().zip(public.columns) {
+                    column.iter_mut().for_each(|value| *value /= units[*j]);
+                }
+            }
+            let mut left = [0.0; NEAR_ROWS];
+            left[..count].copy_from_slice(&rewards[start..start + count]);
+            public.less_foreseen(&weighted(tile, public.weights), &mut left);
+            if !all {
+                (0..count).filter(|r| !counts(start + r)).for_each(|r| left[r] = 0.0);
+            }
+            residuals.copy_from_slice(&left[..count]);
+            for (j, column) in tile.iter().enumerate() {
+                support.iter_mut().skip(j).step_by(width).zip(column).for_each(|(to, value)| *to = *value);
+            }
+            let shifts = public.shift.map(|shift| weighted(tile, shift));
+            let shifts = shifts.as_ref().map(|shifts| &shifts[..count]);
             let moved =
                 Moved { residuals, shifts, units: public.units, clip: public.clip, present, first: start };
-            rows.add(start..start + moved.residuals.len(), moved, inverse, sums)?;
+            rows.add(start..start + count, moved, inverse, sums)?;
         }
         Ok(())
     }
 }
 
-/// Values times weights, added up in their order.
+/// Columns of some rows, each number times the weight of its column, added up in the order of the columns.
 #[inline(always)]
-fn weighted(values: &[f64], weights: &[f64]) -> f64 {
-    values.iter().zip(weights).fold(0.0, |sum, (value, weight)| sum + value * weight)
+fn weighted(columns: &[[f64; NEAR_ROWS]], weights: &[f64]) -> [f64; NEAR_ROWS] {
+    let mut sums = [0.0; NEAR_ROWS];
+    for (column, weight) in columns.iter().zip(weights) {
+        for r in 0..NEAR_ROWS {
+            sums[r] += column[r] * weight;
+        }
+    }
+    sums
 }

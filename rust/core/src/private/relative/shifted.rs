@@ -19,7 +19,6 @@ const LARGEST_SHIFT: f64 = 1e30;
 
 /// Dense rows added together, so that each sum is loaded and stored once for all of them.
 const GROUP: usize = 8;
-
 /// What each row is multiplied with, and what is taken off it.
 #[derive(Debug, Clone, Copy)]
 pub struct Moved<'a> {
@@ -161,7 +160,8 @@ pub struct DenseSums<T: Real> {
     narrow: Vec<T::Sum>,
     narrow_rows: usize,
     wide: Vec<i64>,
-    probe: T::Sum,
+    /// Whether a value was not finite.
+    refused: bool,
 }
 
 impl<T: Real> DenseSums<T> {
@@ -195,7 +195,7 @@ impl<T: Real> ShiftedRows for Dense<'_, T> {
             narrow: zeros(Dense::columns(self))?,
             narrow_rows: 0,
             wide: zeros(Dense::columns(self))?,
-            probe: T::Sum::default(),
+            refused: false,
         })
     }
 
@@ -228,7 +228,7 @@ impl<T: Real> ShiftedRows for Dense<'_, T> {
             group[filled..].fill(filler);
             add_group(*self, &group, moved.shifts.is_some(), inverse, sums);
         }
-        if T::tripped(sums.probe) {
+        if sums.refused {
             return Err(Error::invalid("X must be finite"));
         }
         Ok(())
@@ -276,18 +276,27 @@ fn add_numbers<T: Real>(
     number: impl Fn(T, usize, T) -> T,
 ) {
     let columns = sums.narrow.len();
-    let row: [&[T]; GROUP] = group.map(|(i, _, _)| &rows.row(i)[..columns]);
-    let mut probe = sums.probe;
-    for (j, narrow) in sums.narrow.iter_mut().enumerate() {
+    let row = |g: usize| &rows.row(group[g].0)[..columns];
+    // Zipped, and not by number: with a question for each row the compiler leaves the last columns to a slower loop.
+    let upper = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
+    let lower = row(4).iter().zip(row(5)).zip(row(6)).zip(row(7));
+    let mut probe = T::Sum::default();
+    for ((j, narrow), ((((a, b), c), d), (((e, f), g), h))) in
+        sums.narrow.iter_mut().enumerate().zip(upper.zip(lower))
+    {
         let mut sum = *narrow;
-        for g in 0..GROUP {
-            let x = row[g][j];
-            sum = number(x, j, group[g].2).add_biased(group[g].1, sum);
-            probe = T::join(probe, x.probe());
+        for (x, (_, factor, shift)) in [a, b, c, d, e, f, g, h].into_iter().zip(group) {
+            sum = number(*x, j, *shift).add_biased(*factor, sum);
         }
+        // In pairs: none waits for all before it.
+        let all = a.plus(*b).plus(c.plus(*d)).plus(e.plus(*f).plus(g.plus(*h)));
         *narrow = sum;
+        probe = T::join(probe, all.probe());
     }
-    sums.probe = probe;
+    // A value that is not finite leaves no sum finite. Large ones may do so, too: then each is looked at.
+    if T::tripped(probe) {
+        sums.refused |= (0..GROUP).map(row).any(|row| !row.iter().all(|x| x.is_finite()));
+    }
 }
 
 /// A row whose factor is infinite or NaN: products may be NaN, which the fast rounding does not allow for.
@@ -295,7 +304,7 @@ fn add_numbers<T: Real>(
 fn add_extreme<T: Real>(row: &[T], factor: T, shift: T, inverse: Option<&[T]>, sums: &mut DenseSums<T>) {
     for (j, (wide, x)) in sums.wide.iter_mut().zip(row).enumerate() {
         *wide += i64::from(number(*x, j, inverse, shift).quantise(factor));
-        sums.probe = T::join(sums.probe, x.probe());
+        sums.refused |= !x.is_finite();
     }
 }
 

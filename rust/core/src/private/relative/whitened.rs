@@ -119,10 +119,9 @@ impl WhitenedTiles {
 
 /// Write a row's values to its place in a tile.
 #[inline(always)]
-pub(super) fn put(row: &[f64], r: usize, tile: &mut [f64]) {
-    let columns = &mut tile.as_chunks_mut::<TILE>().0[..row.len()];
-    for j in 0..row.len() {
-        columns[j][r] = row[j];
+pub(super) fn put(row: &[f64], r: usize, columns: &mut [[f64; TILE]]) {
+    for (column, value) in columns.iter_mut().zip(row) {
+        column[r] = *value;
     }
 }
 
@@ -163,7 +162,7 @@ impl Vectorised for AddBlock<'_, '_> {
                 .filter(|i| rows.present.is_none_or(|flags| flags[*i] != 0))
             {
                 factors[i - start] = factor(rows.residuals[i], clip);
-                put(&rows.values[i * rows.columns..][..rows.columns], i - start, tile);
+                put(&rows.values[i * rows.columns..][..rows.columns], i - start, tile.as_chunks_mut().0);
             }
             sums.add(tile, &factors);
         }

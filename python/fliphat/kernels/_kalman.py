@@ -1,0 +1,150 @@
+"""What a fit that knows public columns learns from a release: a Kalman step, and which columns stay."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat import _native, arguments
+
+__all__ = ["KalmanRule", "KalmanStep", "kalman_step"]
+
+_Floats = npt.NDArray[np.float64]
+
+
+class KalmanRule(NamedTuple):
+    """Constants of :func:`kalman_step`.
+
+    Attributes
+    ----------
+    one : float
+        Value of the constant's column in what was released.
+    weight : float
+        Precision of a released second moment.
+    spread, sampling : float
+        Variance of second moments about what is typical, and by sampling.
+    faint : float
+        Precision that every second moment has at least.
+    smallest : float
+        Eigenvalues of second moments are raised to it.
+    gain : float
+        What clipping and the loss leave of a gradient.
+    noise : float
+        Variance of the released gradient.
+    doubt : float
+        Prior variance of a new coefficient.
+    drift_of_one, drift : float
+        Added to the variances afterwards: of the constant's coefficient, and of every other.
+    prune, stand_out : float
+        Standard deviations below which a column goes, and from which a new one counts as found.
+    """
+
+    one: float
+    weight: float
+    spread: float
+    sampling: float
+    faint: float
+    smallest: float
+    gain: float
+    noise: float
+    doubt: float
+    drift_of_one: float
+    drift: float
+    prune: float
+    stand_out: float
+
+
+class KalmanStep(NamedTuple):
+    """What is known after :func:`kalman_step`, of the constant and the columns that stay.
+
+    Attributes
+    ----------
+    keep : ndarray of bool, shape (m,)
+        Which of all stay; the constant always does.
+    found : int
+        New columns that stay and stand out.
+    theta, covariance, moments, precision : ndarray
+        As given, with what stays.
+    explained, unknown : float
+        Mean squares of what the step changes in the weighted sum of a row, and of what is not known of it.
+    """
+
+    keep: npt.NDArray[np.bool_]
+    found: int
+    theta: _Floats
+    covariance: _Floats
+    moments: _Floats
+    precision: _Floats
+    explained: float
+    unknown: float
+
+
+def kalman_step(
+    theta: npt.ArrayLike,
+    covariance: npt.ArrayLike,
+    moments: npt.ArrayLike,
+    precision: npt.ArrayLike,
+    gradient: npt.ArrayLike,
+    fresh: npt.ArrayLike,
+    start: npt.ArrayLike,
+    *,
+    whiten: npt.ArrayLike,
+    typical: npt.ArrayLike,
+    rule: KalmanRule,
+    most: int,
+) -> KalmanStep:
+    """Learn coefficients and second moments from what was released of them. Public numbers only.
+
+    There are a constant, k columns that are known and p new ones, in this order: m in all. Second moments
+    known and released are averaged by their precisions, drawn to what is typical by what is noise in them,
+    and made positive definite. With them the released gradient says by how much coefficients are off, and a
+    Kalman step corrects them. Columns within the noise go, and all beyond the `most` largest.
+
+    Parameters
+    ----------
+    theta : array_like, shape (1 + k,)
+        Coefficients; the constant's column has the value 1.
+    covariance, moments, precision : array_like, shape (1 + k, 1 + k)
+        Of what is not known of `theta`; second moments of the columns, and the precision of each.
+    gradient : array_like, shape (m,)
+        Released mean gradient, in the coordinates of `whiten`.
+    fresh : array_like, shape (m, m)
+        Released second moments; the constant's column has the value ``rule.one``.
+    start : array_like, shape (p,)
+        Prior means of the new coefficients.
+    whiten, typical : array_like, shape (m, m)
+        Coordinates of the gradient, and what second moments are drawn to.
+    rule : KalmanRule
+    most : int
+        From 0: columns that stay at most, without the constant.
+
+    Returns
+    -------
+    KalmanStep
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> one, rule = np.ones((1, 1)), kernels.KalmanRule(1, 1e6, 0.05, 0, 1e-12, 0.1, 1, 1e-4, 1, 0, 0, 1, 2)
+    >>> public = dict(whiten=np.eye(3), typical=np.eye(3), rule=rule, most=2)
+    >>> released = [0.0, 0.5, 0.001], np.eye(3), [0.0, 0.0]
+    >>> step = kernels.kalman_step([0.0], one, one, 0 * one, *released, **public)
+    >>> step.keep, step.theta.round(3), step.found
+    (array([ True,  True, False]), array([0. , 0.5]), 1)
+    """
+    known = _floats("theta", theta, 1), _floats("covariance", covariance, 2)
+    measured = _floats("moments", moments, 2), _floats("precision", precision, 2)
+    released = _floats("gradient", gradient, 1), _floats("fresh", fresh, 2), _floats("start", start, 1)
+    public = _floats("whiten", whiten, 2), _floats("typical", typical, 2)
+    most = arguments.integer("most", most, 0, 2**62)
+    return KalmanStep(*_native.kalman_step(*known, *measured, *released, *public, rule, most))
+
+
+def _floats(name: str, values: npt.ArrayLike, dimensions: int) -> _Floats:
+    array = np.ascontiguousarray(values, np.float64)
+    if array.ndim != dimensions:
+        raise ValueError(f"{name} must have {dimensions} dimension(s), got shape {array.shape}")
+    return array
