@@ -250,7 +250,7 @@ def _panel(dim: int) -> Callable[[Any, Experiment, Sequence[Summary]], None]:
                 markersize=5,
                 label=rf"$\varepsilon$ = {epsilon:g}",
             )
-            # Regret falls with epsilon: numbers of the first line stand on its right, of the last on its left.
+            # Regret falls with epsilon: the first line's numbers stand on its right, the last's on its left.
             right = number == 0
             for place, mean, half, low in zip(places, means, halves, below, strict=True):
                 axes.annotate(
