@@ -7,9 +7,9 @@
 diffprivlib 0.6.6 needs scikit-learn before 1.6; fliphat runs beside either. OpenDP 0.16 has one linear
 regression, Theil and Sen's for one column, and no classifier, so it is in the rows with one column alone.
 
-Everybody is told the same public bounds: columns in -1..1 and targets in their listed range, and keeps its own
-defaults otherwise. R2 below -1 counts as -1. Neighbours differ in one row replaced. fliphat has delta = 0.1/n, the others are pure.
-Which columns make the one-column rows was fixed before any was fitted.
+Everybody is told the same public bounds, columns in -1..1 and targets in their listed range, and keeps its
+own defaults otherwise. Neighbours differ in one row replaced. fliphat has delta = 0.1/n, the others are pure.
+R2 below -1 counts as -1. Which columns make the one-column rows was fixed before any was fitted.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def opendp(one: Data, epsilon: float, n: int, seed: int) -> Any:
         y_bounds=TARGETS,
     )
     # A replaced row is one removed and one added.
-    scale = dp.binary_search_param(lambda scale: make(scale=scale).measurement, 2, epsilon, T=float)
+    scale = dp.binary_search_param(
+        lambda scale: make(scale=scale).measurement, 2, epsilon, bounds=(0.01, 1e4)
+    )
     return make(scale=scale)
 
 
