@@ -262,6 +262,12 @@ def test_the_logistic_loss_releases_the_same_sums_with_the_same_noise(monkeypatc
     assert plans[0] == plans[1] and one.keys() == other.keys()
     assert all(np.array_equal(one[name], other[name]) for name in one)
     assert not np.allclose(*made)  # what is made of them differs
+    # Control: residuals of the rows would be other sums.
+    residuals = rewards - 1 / (1 + np.exp(-rows[:, 0]))
+    slots, present = rows[:, -1].astype(np.int64), np.ones(plan.rows, bool)
+    asked = {"row_map": plan.row_map, "groups": 2, "parts": tuple(plan.parts)}
+    broken = original(rows[:, :-1], slots, residuals, present, **asked)
+    assert not np.array_equal(broken["gradient"], other["gradient"])
 
 
 def test_first_steps_of_both_losses_are_the_same_but_for_units_and_priors():

@@ -2,7 +2,7 @@
 
 Scores are ``z = theta' u``, and rewards lie in -1/2..1/2. What an episode releases is the same for both
 losses, sums of ``u`` times reward, and so is its price; a loss is a way to read them. With the squared loss
-the sums' mean is ``H theta``. With the logistic one it is the sum of ``u (sigmoid(z) - 1/2)``, so coefficients
+the sums' mean is ``H theta``. With the logistic one it is that of ``u (sigmoid(z) - 1/2)``, so coefficients
 are log odds, and an episode says by how much the sums differ from what the coefficients so far foresee.
 
 Residuals ``y - sigmoid(z)`` of the rows themselves would be the usual way. They lie in -1..1 instead of

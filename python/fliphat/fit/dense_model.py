@@ -263,7 +263,9 @@ def learn(
         told = released.gradient[k]
         spread, size = _SPREAD * H, mean[k] ** 2 + np.diag(covariance[k])
         if not link.linear:
-            H, told, slope = _linearised(H, told, mean[k], (whole, u), weights, count, count * typical, link)
+            H, told, slope = _linearised(
+                H, told, mean[k], (whole, u), weights, link, released.each is not None
+            )
             size = slope**2 * size
         noise = (
             released.gradient_noise**2 * np.eye(p)
@@ -395,11 +397,14 @@ def _linearised(
     mean: _Floats,
     played: tuple[_Floats, _Floats],
     weights: _Floats,
-    count: float,
-    foreseen: _Floats,
     link: Link,
+    seen: bool,
 ) -> tuple[_Floats, _Floats, float]:
     """Return the second moments and sums of a linear model that this arm's are like near its mean.
+
+    Where second moments were seen, mean rewards are taken for a line in the scores, through their mean and
+    with their mean slope: for Gaussian contexts that is right for sums, whatever the curve (Stein's lemma),
+    and for others nothing hangs on the shape of those played in public but a level and a slope.
 
     Parameters
     ----------
@@ -410,24 +415,28 @@ def _linearised(
         and sums are made of the latter.
     weights : ndarray
         How much of each is this arm's.
-    foreseen : ndarray
-        Second moments of those that were cut, for `count` rows.
+    seen : bool
+        Whether H was released. If not, it is that of `played`, and the curve itself is followed.
 
     Returns
     -------
     second moments, sums, mean slope
     """
     whole, u = played
-    rewards, slopes = link.foreseen(whole @ mean)
+    scores = whole @ mean
+    rewards, slopes = link.foreseen(scores)
+    slope = float(weights @ slopes)
+    # A row that is cut is shorter than the one that its reward follows from, by this in the mean.
+    longer = float(weights @ (u * whole).sum(axis=1)) / float(weights @ (u * u).sum(axis=1))
+    if seen:
+        level = float(weights @ rewards) - slope * float(weights @ scores)
+        constant = float(weights @ u[:, -1]) / float(weights @ u[:, -1] ** 2)
+        return slope * longer * H, told - level * constant * H[:, -1], slope * longer
+    count = H[-1, -1] / float(weights @ u[:, -1] ** 2)
     # A row that is cut is a multiple of the whole one, so this is symmetric.
     steep = count * (u * (weights * slopes)[:, None]).T @ whole
-    slope = float(np.trace(steep) / max(np.trace(foreseen), 1e-300))
-    # What rows have been seen to be beyond those played in public, at the mean slope.
-    beyond = slope * (H - foreseen)
-    values, vectors = np.linalg.eigh((steep + steep.T) / 2 + beyond)
-    steep = (vectors * np.maximum(values, 1e-4 * max(count, 1.0))) @ vectors.T
-    expected = count * (u.T @ (weights * rewards)) + beyond @ mean
-    return steep, told - expected + steep @ mean, slope
+    steep = (steep + steep.T) / 2
+    return steep, told - count * (u.T @ (weights * rewards)) + steep @ mean, slope * longer
 
 
 def _arms_rows(
@@ -439,7 +448,7 @@ def _arms_rows(
     active: list[int],
     groups: int,
 ) -> tuple[_Floats, _Floats, list[tuple[float, _Floats, _Floats]]]:
-    """Return contexts before and after they are cut, and each arm's share of rounds, mean ``u u'`` and weights.
+    """Return contexts before and after they are cut; each arm's share of rounds, mean ``u u'`` and weights.
 
     That is the public policy, played in public. Weights are those of the contexts, and add up to 1.
     """
