@@ -2,10 +2,11 @@
 
     pip install 'fliphat[compare]'
     python benches/real_data.py                 # a Markdown table of rewards and one of rounds a second
-    python benches/real_data.py --sets phishing --orders 2
-    python benches/real_data.py --models        # classifiers and regressors beside diffprivlib
+    python benches/real_data.py --only FLIPHAT  # rows with this in their name; the others are as kept
+    python benches/real_data.py --sets phishing --orders 2 --out /tmp/few.csv
+    python benches/update_readme.py             # the README's table, from what was kept
 
-diffprivlib 0.6.6 needs scikit-learn before 1.6 or so; the wheel of fliphat runs beside either.
+What is run replaces its rows in docs/figures/real-data.csv; the tables are those of the whole file.
 
 Each row is met once, in random order; the right class earns 1. All libraries see the same features (numbers
 scaled to -1..1 by the table's own ranges, which a study would take from public sources) and the same orders.
@@ -26,6 +27,9 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from kept_rows import KeptRows
+
 import real_sets
 from fliphat.display import TextTable
 from fliphat.policies.baselines.base import RefitTimes
@@ -34,6 +38,8 @@ from fliphat.tables.players import PRIVATE, public_numbers
 from fliphat.tables.read import read_frame
 from fliphat.tables.runs import play_order
 
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "docs" / "figures" / "real-data.csv"
 EPSILONS = (1.0, 10.0)
 #: Libraries that take a millisecond a round or more play no more than this.
 MOST_SINGLE_ROUNDS = 5000
@@ -130,10 +136,10 @@ def vowpal_wabbit(X: np.ndarray, y: np.ndarray, arms: int, seed: int) -> float:
 
 
 LIBRARIES: dict[str, tuple[Player, bool]] = {
-    "MABWiser LinUCB": (mabwiser, True),
-    "contextualbandits LinUCB": (contextualbandits, False),
-    "river LinUCBDisjoint": (river, True),
-    "Vowpal Wabbit epsilon-greedy": (vowpal_wabbit, True),
+    "river, LinUCBDisjoint": (river, True),
+    "MABWiser, LinUCB": (mabwiser, True),
+    "contextualbandits, LinUCB": (contextualbandits, False),
+    "Vowpal Wabbit, epsilon-greedy": (vowpal_wabbit, True),
 }
 
 
@@ -145,7 +151,7 @@ def own_rows(bandit: TableBandit) -> Iterator[tuple[str, Callable[[int], float]]
         *((policy, epsilon) for policy in PRIVATE for epsilon in EPSILONS),
         ("LinUCB", None),
     ):
-        name = {"constant": "best constant arm", "LinUCB": "fliphat's LinUCB"}.get(policy, policy)
+        name = {"constant": "best constant arm", "LinUCB": "LinUCB of this package"}.get(policy, policy)
         if epsilon is not None:
             name += f", epsilon = {epsilon:g} (private)"
 
@@ -155,123 +161,89 @@ def own_rows(bandit: TableBandit) -> Iterator[tuple[str, Callable[[int], float]]
         yield name, play
 
 
-def compare(names: list[str], orders: int) -> None:
-    rewards: dict[str, list[str]] = {}
-    speeds: dict[str, list[str]] = {}
-
-    def note(row: str, means: list[float], seconds: float, rounds: int, mark: str = "") -> None:
-        rewards.setdefault(row, []).append(f"{np.mean(means):.3f}{mark}")
-        speeds.setdefault(row, []).append(f"{rounds * len(means) / seconds:,.0f}")
-        print(f"{row}: {np.mean(means):.3f}, {rounds * len(means) / seconds:,.0f} rounds/s", file=sys.stderr)
-
+def compare(names: list[str], orders: int, only: str, kept: KeptRows) -> None:
     for name in names:
         bandit = bandit_of(name)
         X, y = bandit.features.matrix.astype(np.float64), np.asarray(bandit.outcomes)
         print(f"# {name}: {X.shape}, {len(bandit.arms)} arms", file=sys.stderr)
+
+        def note(row: str, means: list[float], began: float, rounds: int, name: str = name) -> None:
+            speed = rounds * len(means) / (time.process_time() - began)
+            told = {"mean": f"{np.mean(means):.4f}", "rounds_a_second": f"{speed:.0f}"}
+            kept.put(policy=row, set=name, orders=str(len(means)), rounds=str(rounds), **told)
+            print(f"{row}: {np.mean(means):.3f}, {speed:,.0f} rounds/s", file=sys.stderr, flush=True)
+
         for row, play in own_rows(bandit):
-            start = time.perf_counter()
-            means = [play(order) for order in range(orders)]
-            note(row, means, time.perf_counter() - start, len(y))
+            if only in row:
+                began = time.process_time()
+                note(row, [play(order) for order in range(orders)], began, len(y))
         for row, (player, single) in LIBRARIES.items():
+            if only not in row:
+                continue
             count = min(len(y), MOST_SINGLE_ROUNDS) if single else len(y)
             means: list[float] = []
             try:
                 player(X[:50], y[:50], len(bandit.arms), 0)  # imports are not counted
-                start = time.perf_counter()
+                began = time.process_time()
                 for order in range(orders):
                     rows = np.random.default_rng([0, order]).permutation(len(y))[:count]
                     means.append(player(X[rows], y[rows], len(bandit.arms), order))
             except ImportError as error:
                 print(f"{row}: not installed ({error})", file=sys.stderr)
                 continue
-            note(row, means, time.perf_counter() - start, count, "*" if count < len(y) else "")
-    print(f"\nMean reward a round, {orders} orders\n")
-    show(names, rewards)
-    print(f"\n*: its first {MOST_SINGLE_ROUNDS:,} rounds only\n\nRounds a second, learning included\n")
-    show(names, speeds)
+            note(row, means, began, count)
 
 
-def show(names: list[str], cells: dict[str, list[str]]) -> None:
-    rows = [[name, *found] for name, found in cells.items() if len(found) == len(names)]
-    print(TextTable.fitting(["policy", *names], rows, markdown=True).text(rows))
+def rewards(kept: KeptRows) -> str:
+    """Return the mean rewards as Markdown; a star stands where a library played part of a table."""
+    sets = [name for name in real_sets.NAMES if name in kept.names("set")]
+    most = {name: max(int(row["rounds"]) for row in _rows(kept, name)) for name in sets}
+
+    def cell(policy: str, name: str) -> str:
+        row = kept.get(policy, name)
+        return "" if row is None else f"{float(row['mean']):.3f}" + "*" * (int(row["rounds"]) < most[name])
+
+    return _table(kept, sets, cell)
 
 
-def models(splits: int) -> None:
-    """Classifiers and a regressor beside diffprivlib, on held-out halves."""
-    import diffprivlib.models as others
-    from sklearn.datasets import load_diabetes
+def speeds(kept: KeptRows) -> str:
+    """Return rounds a second as Markdown."""
+    sets = [name for name in real_sets.NAMES if name in kept.names("set")]
 
-    from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
-    from fliphat.regression.solvers import SOLVERS
+    def cell(policy: str, name: str) -> str:
+        row = kept.get(policy, name)
+        return "" if row is None else f"{int(row['rounds_a_second']):,}"
 
-    rows = []
-    for name in ("breast cancer", "phishing", "shuttle"):
-        bandit = bandit_of(name)
-        X, y = np.ascontiguousarray(bandit.features.matrix[:, 1:], np.float64), np.asarray(bandit.outcomes)
-        for epsilon in EPSILONS:
-            found: dict[str, list[float]] = {}
-            for split in range(splits):
-                order = np.random.default_rng(split).permutation(len(y))
-                a, b = order[: len(y) // 2], order[len(y) // 2 :]
-                norm = float(np.sqrt(X.shape[1] / 3))  # it cuts longer rows, as PrivateLinear does
-                fits = {
-                    solver: PrivateSparseClassifier(
-                        epsilon=epsilon,
-                        delta=0.1 / len(a),
-                        fit_intercept=True,
-                        feature_scale=0.5,  # of columns in -1..1
-                        random_state=split,
-                        solver=solver,
-                    )
-                    for solver in SOLVERS
-                }
-                theirs = others.LogisticRegression(epsilon=epsilon, data_norm=norm, random_state=split)
-                for row, model in (fits | {"diffprivlib": theirs}).items():
-                    found.setdefault(row, []).append(model.fit(X[a], y[a]).score(X[b], y[b]))
-            rows.append(
-                [f"{name}, accuracy", f"{epsilon:g}", *(f"{np.mean(of):.3f}" for of in found.values())]
-            )
-    X, y = load_diabetes(return_X_y=True)
-    X = np.clip(X / 0.1, -1, 1)
-    y = (y - 150) / 80  # public guesses of level and spread
-    for epsilon in EPSILONS:
-        found = {}
-        for split in range(splits):
-            order = np.random.default_rng(split).permutation(len(y))
-            a, b = order[: len(y) // 2], order[len(y) // 2 :]
-            fits = {
-                solver: PrivateSparseRegressor(
-                    epsilon=epsilon,
-                    delta=0.1 / len(a),
-                    fit_intercept=True,
-                    feature_scale=0.5,
-                    random_state=split,
-                    solver=solver,
-                )
-                for solver in SOLVERS
-            }
-            theirs = others.LinearRegression(
-                epsilon=epsilon, bounds_X=(-1, 1), bounds_y=(-2, 2.5), random_state=split
-            )
-            for row, model in (fits | {"diffprivlib": theirs}).items():
-                found.setdefault(row, []).append(model.fit(X[a], y[a]).score(X[b], y[b]))
-        rows.append(["diabetes, R2", f"{epsilon:g}", *(f"{np.mean(of):.3g}" for of in found.values())])
-    print(f"\nHeld-out halves, {splits} splits; fliphat with delta = 0.1/n, diffprivlib pure\n")
-    head = ["data", "epsilon", *(f"fliphat, {solver}" for solver in SOLVERS), "diffprivlib"]
-    print(TextTable.fitting(head, rows, markdown=True).text(rows))
+    return _table(kept, sets, cell)
+
+
+def _rows(kept: KeptRows, name: str) -> list[dict[str, str]]:
+    found = [kept.get(policy, name) for policy in kept.names("policy")]
+    return [row for row in found if row is not None]
+
+
+def _table(kept: KeptRows, sets: list[str], cell: Callable[[str, str], str]) -> str:
+    rows = [[policy, *(cell(policy, name) for name in sets)] for policy in kept.names("policy")]
+    return TextTable.fitting(["policy", *sets], rows, markdown=True).text(rows)
+
+
+def open_kept(path: Path) -> KeptRows:
+    """Return what was kept of earlier runs."""
+    return KeptRows(path, ("policy", "set"), ("orders", "rounds", "mean", "rounds_a_second"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", choices=real_sets.NAMES, default=list(real_sets.NAMES))
     parser.add_argument("--orders", type=int, default=5)
-    parser.add_argument("--models", action="store_true", help="classifiers and regressors instead")
+    parser.add_argument("--only", default="", help="run rows with this in their name")
+    parser.add_argument("--out", type=Path, default=KEPT, help="the file that keeps results")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    if chosen.models:
-        models(chosen.orders)
-    else:
-        compare(chosen.sets, chosen.orders)
+    kept = open_kept(chosen.out)
+    compare(chosen.sets, chosen.orders, chosen.only, kept)
+    print(f"\nMean reward a round\n\n{rewards(kept)}\n\n*: its first {MOST_SINGLE_ROUNDS:,} rounds only")
+    print(f"\nRounds a CPU second, learning included\n\n{speeds(kept)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write the README's numbers again: the regret table, the shares of the published regret, and the guarantee.
+"""Write the README's numbers again: regret, its shares of the published one, other libraries, the guarantee.
 
 ::
 
@@ -13,8 +13,12 @@ from __future__ import annotations
 import argparse
 import csv
 import re
+import sys
 import textwrap
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import real_data
 
 from fliphat import FLIPHAT, cli
 
@@ -90,6 +94,11 @@ def guarantee() -> str:
     return "\n".join(f"> {line}" for line in textwrap.wrap(text, 118))
 
 
+def libraries() -> str:
+    """Return mean rewards beside other libraries, as `benches/real_data.py` kept them."""
+    return real_data.rewards(real_data.open_kept(real_data.KEPT))
+
+
 def row(name: str, values: list[float], *, bold: bool = False) -> str:
     """Return a row of the table; what does not depend on epsilon stands in the first column alone."""
     cells = [f"**{spaced(value)}**" if bold else spaced(value) for value in values]
@@ -104,7 +113,7 @@ def spaced(value: float) -> str:
 
 def updated(text: str) -> str:
     """Return the README with today's numbers."""
-    for name, content in (("regret", table()), ("guarantee", guarantee())):
+    for name, content in (("regret", table()), ("libraries", libraries()), ("guarantee", guarantee())):
         block = rf"(<!-- {name}: benches/update_readme.py -->\n).*?(<!-- end -->)"
         text, count = re.subn(
             block, lambda found, new=content: f"{found[1]}{new}\n{found[2]}", text, flags=re.S

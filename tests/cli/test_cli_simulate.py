@@ -54,10 +54,10 @@ def test_json_and_every_option(tmp_path, capsys):
         "indicate",
         "--orders",
         "2",
-        "--epsilon",
+        "--epsilons",
         "2",
     ]
-    line += ["--delta", "1e-5", "--policy", "random", "FLIPHAT", "--rows", "2500", "--sparsity", "6"]
+    line += ["--delta", "1e-5", "--policies", "random", "FLIPHAT", "--rows", "2500", "--sparsity", "6"]
     line += ["--seed", "3", "--workers", "1", "--json", "--out", str(tmp_path / "out")]
     assert cli.main(line) == 0
     record = json.loads(capsys.readouterr().out)

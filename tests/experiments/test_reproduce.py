@@ -60,6 +60,16 @@ def test_reproduce_writes_runs_means_and_figures(tmp_path, capsys):
     record = json.loads(capsys.readouterr().out)["regret-vs-arms"]
     assert len(record["results"]) == 12 and "arms" in record["finding"]
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
+    # Run again all the same: the same runs, behind those that were there.
+    assert cli.main([*arguments, "--resume", "--json", "--again", "FLIP"]) == 0
+    assert json.loads(capsys.readouterr().out)["regret-vs-arms"] == record
+    assert (tmp_path / "regret-vs-arms.jsonl").read_bytes().count(b"\n") == 48
+    for wrong, said in (
+        (["--resume", "--again", "LinUCB"], "(FLIPHAT), got 'LinUCB'"),
+        (["--again", "F"], "--resume"),
+    ):
+        assert cli.main([*arguments, *wrong]) == 2
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 import json
 import math
@@ -109,6 +110,21 @@ def test_an_interrupted_sweep_keeps_what_finished_and_resumes(tmp_path, serial):
         assert sweep(CELLS, SEEDS, executor=executor, results=results) == serial
         assert executor.given == len(serial) - 5
     assert path.read_text().splitlines()[:5] == kept and len(path.read_text().splitlines()) == len(serial)
+    with ResultFile(path, resume=True) as results, Counting() as executor:
+        assert sweep(CELLS, SEEDS, executor=executor, results=results) == serial
+        assert executor.given == 0
+
+
+def test_runs_that_are_forgotten_are_run_again_and_the_last_ones_count(tmp_path, serial):
+    path = tmp_path / "runs.jsonl"
+    stale = dataclasses.replace(serial[0], regret=(-1.0,) * len(serial[0].regret))
+    with ResultFile(path) as results:
+        for run in (stale, *serial[1:]):
+            results.add(run)
+    with ResultFile(path, resume=True) as results, Counting() as executor:
+        results.forget([serial[0].key, "not a key of this file"])
+        assert sweep(CELLS, SEEDS, executor=executor, results=results) == serial
+        assert executor.given == 1
     with ResultFile(path, resume=True) as results, Counting() as executor:
         assert sweep(CELLS, SEEDS, executor=executor, results=results) == serial
         assert executor.given == 0

@@ -216,6 +216,75 @@ def test_with_little_noise_coefficients_are_found():
         assert off @ truth[arm] > 0.97 * np.linalg.norm(off) * np.linalg.norm(truth[arm]), (arm, found)
 
 
+LOG_ODDS = np.array([[2.0, -1.0, 0.5, -1.0], [-1.5, 1.5, 0.0, 0.5]])
+
+
+def clicked(loss, rounds=30_000):
+    """Return the coefficients of a policy after rounds whose rewards are 1 with the chances of LOG_ODDS."""
+    rng = np.random.default_rng(3)
+    policy = PrivateLinear(
+        2, 3, epsilon=5.0, delta=1e-3, context_norm=3**0.5, loss=loss, exploration=1.0, seed=1
+    )
+    while policy.rounds < rounds:
+        contexts = rng.uniform(-1, 1, size=(policy.remaining, 3))
+        decisions = policy.select_batch(contexts)
+        scores = (np.column_stack([contexts, np.ones(len(contexts))]) * LOG_ODDS[decisions.arms]).sum(axis=1)
+        chances = 1 / (1 + np.exp(-scores))
+        policy.update_batch(decisions, (rng.random(len(scores)) < chances).astype(float))
+    policy.select(np.zeros(3))
+    return np.stack([policy.coefficients[arm] for arm in (0, 1)])
+
+
+def test_with_the_logistic_loss_coefficients_are_log_odds():
+    assert np.abs(clicked("logistic") - LOG_ODDS).max() < 0.3
+    # Control: a first step from zero, a fourfold of the squared loss's, is not enough.
+    assert np.abs(4 * (clicked("squared") - [0, 0, 0, 0.5]) - LOG_ODDS).max() > 0.6
+
+
+def test_the_logistic_loss_releases_the_same_sums_with_the_same_noise(monkeypatch):
+    """A loss is read off what was released: it changes no integer, no noise and no price."""
+    seen, original = [], dense_sums.integer_sums
+
+    def watched(*given, **named):
+        seen.append(original(*given, **named))
+        return seen[-1]
+
+    monkeypatch.setattr(dense_sums, "integer_sums", watched)
+    plans, made = [], []
+    for loss in ("squared", "logistic"):
+        fit = PrivateLinear(2, 3, epsilon=1.0, delta=1e-3, context_norm=1.0, loss=loss, seed=1)._fit
+        plan, rng = fit.plan(0, fit.begin()), np.random.default_rng(4)
+        rows = np.column_stack([rng.normal(size=(plan.rows, 3)), rng.integers(0, 2, plan.rows)])
+        rewards = rng.integers(0, 2, plan.rows).astype(float)
+        plans.append((plan.parts, fit.cap))
+        made.append(fit.run(plan, rows, rewards, np.ones(plan.rows, bool), fit.begin()).coefficients)
+    one, other = seen
+    assert plans[0] == plans[1] and one.keys() == other.keys()
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+    assert not np.allclose(*made)  # what is made of them differs
+    # Control: residuals of the rows would be other sums.
+    residuals = rewards - 1 / (1 + np.exp(-rows[:, 0]))
+    slots, present = rows[:, -1].astype(np.int64), np.ones(plan.rows, bool)
+    asked = {"row_map": plan.row_map, "groups": 2, "parts": tuple(plan.parts)}
+    broken = original(rows[:, :-1], slots, residuals, present, **asked)
+    assert not np.array_equal(broken["gradient"], other["gradient"])
+
+
+def test_first_steps_of_both_losses_are_the_same_but_for_units_and_priors():
+    """From zero a sigmoid has the slope 1/4: the released sums say a fourfold of log odds."""
+    rows = np.random.default_rng(4).normal(size=(400, 3)) / 4
+    found = {}
+    for loss in ("squared", "logistic"):
+        fit = PrivateLinear(
+            2, 3, epsilon=1e3, delta=1e-3, context_norm=1.0, loss=loss, seed=1, first_episode=400
+        )._fit
+        kept = np.column_stack([rows, np.arange(400) % 2])
+        rewards = (rows[:, 0] > 0).astype(float)
+        known = fit.run(fit.plan(0, fit.begin()), kept, rewards, np.ones(400, bool), fit.begin())
+        found[loss] = known.coefficients[:, 0]
+    assert found["logistic"] / found["squared"] == pytest.approx(4.0, rel=0.5)
+
+
 def test_what_is_known_survives_json_bit_for_bit():
     import json
 

@@ -172,14 +172,15 @@ def test_contexts_longer_than_their_norm_are_cut_to_it():
 def test_structure_raises_and_no_round_happens():
     policy = make()
     for contexts, message in (
-        (np.zeros(4), "dim = 3"),
+        (np.zeros(4), r"shape \(dim,\) with dim = 3, one context for all arms, got shape \(4,\)"),
         (np.zeros((2, 3)), r"shape \(dim,\) with dim = 3, one context for all arms"),
         (np.zeros((3, 3), np.int64), "contexts must"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             policy.select(contexts)
-    with pytest.raises(ValueError, match=r"shape \(n, dim\)"):
-        policy.select_batch(np.zeros((2, 3, 3)))
+    for contexts in (np.zeros((2, 3, 3)), np.zeros((2, 4)), np.zeros(3)):
+        with pytest.raises(ValueError, match=r"shape \(n, dim\)"):
+            policy.select_batch(contexts)
     with pytest.raises(ValueError, match="a row for each of the 3 arms, got 2"):
         make(model="shared").select(np.zeros((2, 3)))
     with pytest.raises(ValueError, match=r"at most policy\.remaining = 20"):

@@ -74,3 +74,11 @@ def test_the_regret_table_is_the_committed_run():
     shown = next(line for line in README.splitlines() if "fliphat, proven" in line)
     numbers = [int(cell) for cell in re.findall(r"\*\*(\d+)\*\*", shown)]
     assert numbers == [last[epsilon] for epsilon in (0.5, 1.0, 2.0, 5.0, 10.0)]
+
+
+def test_control_a_wrong_reward_beside_other_libraries_would_be_noticed():
+    row = next(
+        line for line in README.splitlines() if line.startswith("| PrivateLinear, epsilon = 1 (private)")
+    )
+    wrong = README.replace(row, re.sub(r"0\.\d+", "0.777", row))
+    assert wrong != README and update_readme.updated(wrong) == README

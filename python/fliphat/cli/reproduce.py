@@ -21,6 +21,7 @@ def add(commands: Any) -> None:
             "fliphat reproduce all --quick --report",
             "fliphat reproduce regret-vs-time --out figures",
             "fliphat reproduce regret-vs-time --out figures --resume    # after Ctrl-C",
+            "fliphat reproduce table-1 --out figures --resume --again FLIPHAT    # after a change to it",
         ],
     )
     reproduce.add_argument(
@@ -35,6 +36,9 @@ def add(commands: Any) -> None:
     )
     reproduce.add_argument("--report", action="store_true", help="all in one file, DIR/report.html")
     reproduce.add_argument("--resume", action="store_true", help="keep the runs that DIR already has")
+    reproduce.add_argument(
+        "--again", metavar="POLICY", help="with --resume: run policies with this in their name again"
+    )
     reproduce.add_argument("--json", action="store_true", help="print results for a program to read")
     reproduce.set_defaults(run=run)
 
@@ -51,6 +55,7 @@ def run(chosen: argparse.Namespace) -> int:
         workers=chosen.workers,
         dask=chosen.dask,
         resume=chosen.resume,
+        again=chosen.again,
         as_json=chosen.json,
         report=chosen.report,
     )

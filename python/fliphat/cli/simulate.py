@@ -35,10 +35,18 @@ def add(commands: Any) -> None:
         help="of a log: the chance of the arm shown, or one number such as 0.2",
     )
     simulate.add_argument(
-        "--epsilon", type=float, nargs="+", default=[0.5, 1.0, 2.0, 10.0], metavar="E", help="(0.5 1 2 10)"
+        "--epsilon",
+        "--epsilons",
+        type=float,
+        nargs="+",
+        default=[0.5, 1.0, 2.0, 10.0],
+        metavar="E",
+        help="(0.5 1 2 10)",
     )
     simulate.add_argument("--delta", type=float, help="privacy slack (below half of one over the rows)")
-    simulate.add_argument("--policy", nargs="+", metavar="NAME", help="some only (a wrong name lists all)")
+    simulate.add_argument(
+        "--policy", "--policies", nargs="+", metavar="NAME", help="some only (a wrong name lists all)"
+    )
     simulate.add_argument(
         "--orders", type=positive, default=5, help="random orders of the rows (%(default)s)"
     )

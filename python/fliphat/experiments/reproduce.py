@@ -33,6 +33,7 @@ def reproduce(
     workers: int | None = None,
     dask: str | None = None,
     resume: bool = False,
+    again: str | None = None,
     as_json: bool = False,
     report: bool = False,
 ) -> int:
@@ -50,6 +51,8 @@ def reproduce(
         See :func:`fliphat.experiments.open_executor`.
     resume : bool
         Whether to keep the runs that the directory already has.
+    again : str, optional
+        With `resume`: policies with this in their name are run again all the same, because they changed.
     as_json : bool
         Print records instead of tables.
     report : bool
@@ -64,6 +67,8 @@ def reproduce(
         raise ValueError(f"NAME must be 'all' or one of {', '.join(NAMES)}, got {name!r}")
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("figures need matplotlib: pip install 'fliphat[experiments]'")
+    if again is not None and not resume:
+        raise ValueError("--again needs --resume: without it everything is run again")
     _make_directory(out)
     chosen = [experiment(one, quick=quick) for one in (NAMES if name == "all" else (name,))]
     records = {}
@@ -72,7 +77,7 @@ def reproduce(
         for number, one in enumerate(chosen, 1):
             started = time.monotonic()
             task = f"[{number}/{len(chosen)}] {one.name}"
-            summaries = _run(one, repeats or one.repeats, executor, out, resume, task)
+            summaries = _run(one, repeats or one.repeats, executor, out, resume, again, task)
             paths = _write(one, summaries, out)
             sentence = one.sentence(summaries)
             sections.append(Section(one, summaries, plain_words(sentence), paths[1]))
@@ -98,11 +103,19 @@ def _again(name: str, repeats: int | None, quick: bool) -> str:
 
 
 def _run(
-    one: Experiment, repeats: int, executor: Executor | None, out: Path, resume: bool, task: str
+    one: Experiment,
+    repeats: int,
+    executor: Executor | None,
+    out: Path,
+    resume: bool,
+    again: str | None,
+    task: str,
 ) -> list[Summary]:
     path = out / f"{one.name}.jsonl"
     try:
         with ResultFile(path, resume=resume) as results:
+            if again is not None:
+                results.forget(_keys_of(one, again, repeats))
             runs = sweep(one.cells, one.seeds(repeats), executor=executor, results=results, task=task)
     except KeyboardInterrupt:
         print(f"\nfinished runs are kept in {path}: --resume goes on from there", file=sys.stderr)
@@ -112,6 +125,14 @@ def _run(
             f"a worker died (out of memory?); finished runs are kept in {path}: --resume goes on from there"
         ) from None
     return summarise(one.cells, runs)
+
+
+def _keys_of(one: Experiment, policy: str, repeats: int) -> list[str]:
+    cells = [cell for cell in one.cells if policy in str(dict(cell.labels).get("policy", ""))]
+    if not cells:
+        names = sorted({str(dict(cell.labels).get("policy", "")) for cell in one.cells})
+        raise ValueError(f"--again must be part of a policy's name ({', '.join(names)}), got {policy!r}")
+    return [cell.key(seed) for cell in cells for seed in one.seeds(repeats)]
 
 
 def _write(one: Experiment, summaries: Sequence[Summary], out: Path) -> list[Path]:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from fliphat.fit import dense_model, dense_sums, draw
 from fliphat.fit.arms import ArmTable
+from fliphat.fit.dense_link import LINKS
 from fliphat.fit.dense_model import KnownLinear
 from fliphat.fit.dense_settings import DenseSettings, refuse_too_large
 from fliphat.fit.known import SparseEstimate
@@ -170,7 +171,14 @@ class Dense:
         )
         released = dense_sums.release(sums, plan.parts, draw.seeded(plan.seed, plan.episode), plan.row_map)
         return dense_model.learn(
-            known, released, plan.row_map, plan.rows, self._scale, self.table.active, settings.exploration
+            known,
+            released,
+            plan.row_map,
+            plan.rows,
+            self._scale,
+            self.table.active,
+            settings.exploration,
+            LINKS[settings.loss],
         )
 
     def facts(self, plan: DensePlan, known: KnownLinear) -> dict[str, Any]:
@@ -184,7 +192,7 @@ class Dense:
             "step_size": 1.0,
             "warm": plan.episode > 0,
             "noise_scale": noise,
-            "smallest_coefficient": noise * max(self.groups, 1),
+            "smallest_coefficient": noise * max(self.groups, 1) / LINKS[self.settings.loss].unit,
         }
 
     def guarantee(self, *, stacklevel: int = 2) -> Guarantee:

@@ -5,7 +5,9 @@ episode releases sums b_k of ``u r`` over the arm's rows, so ``b_k = H_k theta_k
 ``u u'`` over the same rows. H_k is released for each arm where rows are enough. Before that it is foreseen:
 the policy's choices are a public function of contexts, so contexts drawn with the released means and second
 moments and played by that same public policy say what an arm's rows look like. A Gaussian posterior an arm
-then follows in closed form, and arms are chosen by draws from it.
+then follows in closed form, and arms are chosen by draws from it. With the logistic loss the mean reward is a
+sigmoid of ``theta_k' (x, 1)``, and those same contexts say what the sums would be
+(:mod:`fliphat.fit.dense_link`).
 
 Statistics are kept in base units, ``w = (x * scale, 1)``; an episode's rows are moved and scaled by what is
 known, ``u = T w``, because a ball is used best by columns of one size.
@@ -21,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.dense_link import Link
 from fliphat.fit.dense_sums import ReleasedSums, RowMap
 from fliphat.fit.known import SparseEstimate
 
@@ -48,10 +51,6 @@ _FIRST, _ROUNDS_AN_ARM = 30, 20.0
 #: Radius of the ball in units of the norm of a row whose columns are all of size 1: longer rows are cut, and
 #: less noise protects the others.
 _BALL: Final = 0.7
-#: Standard deviation of a reward that is foreseen before anything is known, from all columns together.
-_PRIOR: Final = 1.6
-#: The same, from the constant.
-_INTERCEPT_PRIOR: Final = 0.5
 #: Variance of a reward given its context, at most.
 _SPREAD: Final = 0.25
 #: How wrong an arm's second moments may be that are not released but played in public.
@@ -99,7 +98,7 @@ class KnownLinear:
     information : ndarray, shape (groups, p)
         That inverse covariance times what they say the coefficients are.
     coefficients : ndarray, shape (groups, p)
-        Of ``(x, 1)``, for rewards from -1/2 to 1/2.
+        Of ``(x, 1)``, for rewards from -1/2 to 1/2; log odds with the logistic loss.
     draws : ndarray, shape (DRAWS, groups, p)
         Coefficients drawn from the posterior: what arms are chosen by.
     """
@@ -216,6 +215,7 @@ def learn(
     scale: float,
     active: list[int],
     width: float,
+    link: Link,
 ) -> KnownLinear:
     """Return what is known after an episode.
 
@@ -229,6 +229,8 @@ def learn(
         Arms that it could play.
     width : float
         Standard deviations of the posterior that draws are apart.
+    link : Link
+        How rewards follow from scores.
     """
     groups, p = released.gradient.shape
     known = _with_groups(known, groups)
@@ -246,11 +248,11 @@ def learn(
     seen = replace(known, episodes=known.episodes + 1, rows=known.rows + rows, moments=moments, weight=weight)
     seen = _with_columns(seen, released, mapped, rows, scale)
     doubt = np.append(_columns(seen)[1] * np.diag(to_units)[:-1] ** 2, 0.0)
-    like = _arms_moments(known, seen, mapped, to_units, scale, active, groups)
+    whole, u, like = _arms_rows(known, seen, mapped, to_units, scale, active, groups)
     precision, information = known.precision.copy(), known.information.copy()
-    mean, covariance = _posterior(seen, mapped, to_units)
+    mean, covariance = _posterior(seen, to_units, link)
     for k in range(groups):
-        share, typical = like[k]
+        share, typical, weights = like[k]
         count = _combined(
             share * rows, 0.3 * share * rows + 1, released.counts[k], released.count_noise, rows
         )
@@ -258,19 +260,25 @@ def learn(
         wrong = 0.0 if known.episodes == 0 else _APART
         if released.each is not None:
             H, wrong = _seen_moments(H, released.each[k], released.each_noise, count)
-        size = float(np.sum(np.diag(typical) * (mean[k] ** 2 + np.diag(covariance[k]))))
+        told = released.gradient[k]
+        spread, size = _SPREAD * H, mean[k] ** 2 + np.diag(covariance[k])
+        if not link.linear:
+            H, told, slope = _linearised(
+                H, told, mean[k], (whole, u), weights, link, released.each is not None
+            )
+            size = slope**2 * size
         noise = (
             released.gradient_noise**2 * np.eye(p)
-            + _SPREAD * H
-            + (wrong * count) ** 2 * size * np.diag(np.diag(typical))
+            + spread
+            + (wrong * count) ** 2 * float(np.sum(np.diag(typical) * size)) * np.diag(np.diag(typical))
             # A mean that is not known is taken for coefficients where rewards have a mean of their own.
             + released.gradient[k, -1] ** 2 * np.diag(doubt)
         )
         gain = np.linalg.solve(noise, H)
         precision[k] += back @ (H @ gain) @ back.T
-        information[k] += back @ (gain.T @ released.gradient[k])
+        information[k] += back @ (gain.T @ told)
     after = replace(seen, precision=precision, information=information)
-    return _with_draws(after, scale, width)
+    return _with_draws(after, scale, width, link)
 
 
 def best_places(draws: npt.NDArray[Any], contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -383,7 +391,55 @@ def _transform(mapped: RowMap, scale: float) -> _Floats:
     return found
 
 
-def _arms_moments(
+def _linearised(
+    H: _Floats,
+    told: _Floats,
+    mean: _Floats,
+    played: tuple[_Floats, _Floats],
+    weights: _Floats,
+    link: Link,
+    seen: bool,
+) -> tuple[_Floats, _Floats, float]:
+    """Return the second moments and sums of a linear model that this arm's are like near its mean.
+
+    Where second moments were seen, mean rewards are taken for a line in the scores, through their mean and
+    with their mean slope: for Gaussian contexts that is right for sums, whatever the curve (Stein's lemma),
+    and for others nothing hangs on the shape of those played in public but a level and a slope.
+
+    Parameters
+    ----------
+    H, told : ndarray
+        Second moments of the arm's rows, and what was released of its sums.
+    played : pair of ndarray
+        Contexts that were played in public, as they are and cut to the ball: rewards follow from the former,
+        and sums are made of the latter.
+    weights : ndarray
+        How much of each is this arm's.
+    seen : bool
+        Whether H was released. If not, it is that of `played`, and the curve itself is followed.
+
+    Returns
+    -------
+    second moments, sums, mean slope
+    """
+    whole, u = played
+    scores = whole @ mean
+    rewards, slopes = link.foreseen(scores)
+    slope = float(weights @ slopes)
+    # A row that is cut is shorter than the one that its reward follows from, by this in the mean.
+    longer = float(weights @ (u * whole).sum(axis=1)) / float(weights @ (u * u).sum(axis=1))
+    if seen:
+        level = float(weights @ rewards) - slope * float(weights @ scores)
+        constant = float(weights @ u[:, -1]) / float(weights @ u[:, -1] ** 2)
+        return slope * longer * H, told - level * constant * H[:, -1], slope * longer
+    count = H[-1, -1] / float(weights @ u[:, -1] ** 2)
+    # A row that is cut is a multiple of the whole one, so this is symmetric.
+    steep = count * (u * (weights * slopes)[:, None]).T @ whole
+    steep = (steep + steep.T) / 2
+    return steep, told - count * (u.T @ (weights * rewards)) + steep @ mean, slope * longer
+
+
+def _arms_rows(
     known: KnownLinear,
     seen: KnownLinear,
     mapped: RowMap,
@@ -391,19 +447,22 @@ def _arms_moments(
     scale: float,
     active: list[int],
     groups: int,
-) -> list[tuple[float, _Floats]]:
-    """Return each arm's share of rounds and its rows' mean ``u u'``: the public policy, played in public."""
+) -> tuple[_Floats, _Floats, list[tuple[float, _Floats, _Floats]]]:
+    """Return contexts before and after they are cut; each arm's share of rounds, mean ``u u'`` and weights.
+
+    That is the public policy, played in public. Weights are those of the contexts, and add up to 1.
+    """
     mean, _, _, spread = _columns(seen)
     rng = np.random.default_rng([known.episodes, 15])
     contexts = mean + rng.normal(size=(_SIMULATED, known.dim)) @ np.linalg.cholesky(spread).T
-    u = np.hstack([contexts, np.ones((_SIMULATED, 1))]) @ to_units.T
-    u *= np.minimum(1, mapped.ball / np.linalg.norm(u, axis=1))[:, None]
-    everyone = u.T @ u / _SIMULATED
+    whole = np.hstack([contexts, np.ones((_SIMULATED, 1))]) @ to_units.T
+    u = whole * np.minimum(1, mapped.ball / np.linalg.norm(whole, axis=1))[:, None]
+    everyone, alike = u.T @ u / _SIMULATED, np.full(_SIMULATED, 1 / _SIMULATED)
     if groups == 1:
-        return [(1.0, everyone)]
+        return whole, u, [(1.0, everyone, alike)]
     slots = np.array(active)
     if known.episodes == 0:
-        return [(1 / len(slots) if k in active else 0.0, everyone) for k in range(groups)]
+        return whole, u, [(1 / len(slots) if k in active else 0.0, everyone, alike) for k in range(groups)]
     chosen = slots[best_places(known.draws[:, slots], contexts / scale)]
     found = []
     for k in range(groups):
@@ -411,8 +470,8 @@ def _arms_moments(
         total = float(weights.sum())
         few = 0.01 * _SIMULATED
         own = ((u * weights[:, None]).T @ u + few * everyone) / (total + few)
-        found.append((total / _SIMULATED, own))
-    return found
+        found.append((total / _SIMULATED, own, (weights + few * alike) / (total + few)))
+    return whole, u, found
 
 
 def _seen_moments(foreseen: _Floats, found: _Floats, noise: float, count: float) -> tuple[_Floats, float]:
@@ -430,11 +489,11 @@ def _combined(foreseen: float, doubt: float, found: float, noise: float, most: f
     return min(max(foreseen + weight * (found - foreseen), 0.0), most)
 
 
-def _posterior(known: KnownLinear, mapped: RowMap, to_units: _Floats) -> tuple[_Floats, _Floats]:
+def _posterior(known: KnownLinear, to_units: _Floats, link: Link) -> tuple[_Floats, _Floats]:
     """Return each arm's mean and covariance, for coefficients of ``u``."""
     p = len(to_units)
-    prior = np.full(p, p / _PRIOR**2)
-    prior[-1] = 1 / _INTERCEPT_PRIOR**2
+    prior = np.full(p, p / link.prior**2)
+    prior[-1] = 1 / link.intercept_prior**2
     precision = to_units @ known.precision @ to_units.T + np.diag(prior)
     covariance = np.linalg.inv(precision)
     covariance = (covariance + covariance.transpose(0, 2, 1)) / 2
@@ -457,11 +516,11 @@ def _with_groups(known: KnownLinear, groups: int) -> KnownLinear:
     )
 
 
-def _with_draws(known: KnownLinear, scale: float, width: float) -> KnownLinear:
+def _with_draws(known: KnownLinear, scale: float, width: float, link: Link) -> KnownLinear:
     """Return what is known with coefficients, and draws of them, for the next episode."""
     mapped = row_map(known, scale)
     to_units = _transform(mapped, scale)
-    mean, covariance = _posterior(known, mapped, to_units)
+    mean, covariance = _posterior(known, to_units, link)
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     rng = np.random.default_rng([known.episodes, 16])

@@ -57,8 +57,8 @@ class PrivateLinear(LivePolicy):
         one of 32 draws that are public for the whole episode; 0 plays the best arm. The posterior holds the
         noise that protects people, which alone makes arms vary, so much less than 1 is enough.
     loss : {"squared", "logistic"}
-        "logistic" takes rewards 0 and 1 alone. Coefficients are those of the first step from zero, which are
-        a quarter of log odds: the same as for "squared". There is no fit of log odds beyond that step.
+        "logistic" is for rewards 0 and 1: an arm's chance of a 1 is the sigmoid of its score, and
+        `coefficients` are log odds. What is released, its noise and its price are the same.
     rounds_per_user : int
         k, rounds of one user that are protected together and learned from.
     first_episode : int, optional
@@ -262,9 +262,10 @@ class PrivateLinear(LivePolicy):
     def coefficients(self) -> dict[Hashable, npt.NDArray[np.float64]]:
         """Released coefficients of ``(context, 1)`` of each arm, in units of a reward; public.
 
-        With ``model="shared"`` all arms have the same.
+        With ``loss="logistic"`` they are log odds of a reward of 1. With ``model="shared"`` all arms have the
+        same.
         """
-        low, high = self._settings.reward_range
+        low, high = (-0.5, 0.5) if self._settings.loss == "logistic" else self._settings.reward_range
         released = self._look().known.coefficients * (high - low)  # type: ignore[attr-defined]
         released[:, -1] += (low + high) / 2
         table = self._fit.table  # type: ignore[attr-defined]

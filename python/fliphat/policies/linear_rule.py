@@ -56,7 +56,7 @@ class LinearRule:
         contexts = _made_dense(contexts)
         if np.ndim(contexts) == 2 and np.shape(contexts)[0] == 1:
             contexts = contexts[0]  # a CSR row, or a batch of one
-        if np.ndim(contexts) != 1:
+        if np.ndim(contexts) != 1 or np.shape(contexts)[0] != settings.dim:
             raise ValueError(
                 f"contexts must have shape (dim,) with dim = {settings.dim}, one context for all arms, got "
                 f"shape {np.shape(contexts)}"
@@ -78,7 +78,7 @@ class LinearRule:
             rows, n, given = inputs.many_rounds(contexts, settings.dim, None)
             self._require_arms(given)
             return rows, n, count
-        if np.ndim(contexts) != 2:
+        if np.ndim(contexts) != 2 or np.shape(contexts)[1] != settings.dim:
             raise ValueError(
                 f"contexts must have shape (n, dim) with dim = {settings.dim}, one context a round, got "
                 f"shape {np.shape(contexts)}"

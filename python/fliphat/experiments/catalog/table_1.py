@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fliphat.display.figure_style import epsilon_colours
+from fliphat.display.figure_style import GREY, epsilon_colours
 from fliphat.experiments.catalog._parts import DELTA, labels, linear, playing_at_random, private, repeats
 from fliphat.experiments.experiment import Experiment
 from fliphat.experiments.output.table import at_the_end
@@ -121,16 +121,19 @@ _LEFT_OUT: Final = (
 
 #: The steps from the tree to pursuit: rows of the table, and what each changes.
 STEPS: Final = {
-    "Shariff-Sheffet, published": "tree, published",
-    "Shariff-Sheffet, calibrated": "noise calibrated",
+    "Shariff-Sheffet, published": "tree, as published",
+    "Shariff-Sheffet, calibrated": "its noise calibrated",
     "tree, greedy": "no bonus",
     "blocks, greedy": "blocks, no tree",
-    "moment, cut at L R": "no X'X",
-    "moment": "product cut",
-    "moment + threshold": "threshold",
-    "FLIPHAT, iht": "picks",
+    "moment, cut at L R": "X'y alone",
+    "moment": "products cut",
+    "moment + threshold": "ten largest",
+    "FLIPHAT, iht": "private picks",
     "FLIPHAT, pursuit": "pursuit",
 }
+
+#: What stands beside the steps, where it was run: how far privacy is from none.
+_BESIDE: Final = "Lasso"
 
 
 def build(quick: bool) -> Experiment:
@@ -204,7 +207,7 @@ def _table(experiment: Experiment, summaries: Sequence[Summary]) -> list[list[st
     for s in at_the_end(summaries):
         row = said[str(s.label("policy"))]
         share = shares[row.name, s.label("dim"), s.label("epsilon")]
-        half = (s.high - s.mean) * share / s.mean
+        half = _half(s, share)
         rows.append(
             [
                 row.name,
@@ -214,7 +217,7 @@ def _table(experiment: Experiment, summaries: Sequence[Summary]) -> list[list[st
                 "" if s.label("epsilon") is None else f"{s.label('epsilon'):g}",
                 f"{s.mean:,.0f}",
                 f"{share:.4f}",
-                "" if math.isnan(half) else f"+-{half:.4f}",
+                f"+-{half:.4f}" if half else "",
                 str(s.repeats),
                 "" if s.seconds is None else f"{s.seconds:.2f}",
                 "" if s.megabytes is None else f"{s.megabytes:.0f}",
@@ -232,27 +235,65 @@ def _panel(dim: int) -> Callable[[Any, Experiment, Sequence[Summary]], None]:
         epsilons = sorted({key[2] for key in shares if key[2] is not None})
         colours = epsilon_colours(epsilons)
         places = range(len(STEPS))
-        for epsilon in epsilons:
+        for number, epsilon in enumerate(epsilons):
             means = [shares[name, dim, epsilon] for name in STEPS]
-            halves = []
-            for name in STEPS:
-                s = ends[name, dim, epsilon]
-                half = 0.0 if math.isnan(s.high) else s.high - s.mean
-                halves.append(
-                    min(half * shares[name, dim, epsilon] / s.mean, 0.95 * shares[name, dim, epsilon])
-                )
+            halves = [_half(ends[name, dim, epsilon], shares[name, dim, epsilon]) for name in STEPS]
+            # A logarithmic axis has no place for what reaches zero.
+            below = [min(half, 0.9 * mean) for half, mean in zip(halves, means, strict=True)]
             axes.errorbar(
                 means,
                 places,
-                xerr=halves,
+                xerr=[below, halves],
                 color=colours[epsilon],
+                elinewidth=1.2,
                 marker="o",
+                markersize=5,
                 label=rf"$\varepsilon$ = {epsilon:g}",
             )
+            # Regret falls with epsilon: the first line's numbers stand on its right, the last's on its left.
+            right = number == 0
+            for place, mean, half, low in zip(places, means, halves, below, strict=True):
+                axes.annotate(
+                    _percent(mean),
+                    (mean + half if right else mean - low, place),
+                    xytext=(6 if right else -6, 0),
+                    textcoords="offset points",
+                    ha="left" if right else "right",
+                    va="center",
+                    fontsize=8,
+                    color=colours[epsilon],
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4},
+                    zorder=1.9,  # below the lines
+                )
+        if (_BESIDE, dim, None) in shares:
+            # Not up to the legend.
+            axes.axvline(shares[_BESIDE, dim, None], 0, 0.8, color=GREY, linestyle="--", linewidth=1.2)
+            axes.annotate(
+                f"{_BESIDE}, no privacy: {_percent(shares[_BESIDE, dim, None])}",
+                (shares[_BESIDE, dim, None], 0.015),
+                xycoords=("data", "axes fraction"),
+                xytext=(4, 0),
+                textcoords="offset points",
+                fontsize=8,
+                color=GREY,
+            )
         axes.set_xscale("log")
+        low, _ = axes.get_xlim()
+        axes.set_xlim(low / 1.4, 2.5)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
         axes.set_yticks(list(places), list(STEPS.values()))
-        axes.invert_yaxis()
-        axes.set_xlabel(f"regret over random play, d = {dim}")
-        axes.legend(loc="lower left" if dim == _DIMS[-1] else "best")
+        axes.set_ylim(len(STEPS) - 0.2, -0.6)
+        axes.set_xlabel(f"regret, playing at random is 100 %, d = {dim}")
+        axes.legend(loc="upper left")
 
     return draw
+
+
+def _half(summary: Summary, share: float) -> float:
+    """Return half of a mean's 95 % interval, as a share of random play; a single run has none."""
+    return 0.0 if math.isnan(summary.high) else (summary.high - summary.mean) * share / summary.mean
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, with two digits that count."""
+    return f"{100 * share:.{0 if share >= 0.0995 else 1 if share >= 0.00995 else 2}f} %"

@@ -51,7 +51,8 @@ def draw_to(
         # The last panel first: the order in which identifiers in the SVG are given.
         for panel, place in reversed(list(zip(experiment.panels, axes.flat, strict=True))):
             panel(place, experiment, summaries)
-        repeats = min(summary.repeats for summary in summaries)
+        counts = sorted({summary.repeats for summary in summaries})
+        repeats = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         title = textwrap.fill(experiment.sentence(summaries), letters)
         note = (
             f"{experiment.name}: mean of {repeats} repeats with 95 % intervals; "

@@ -6,13 +6,16 @@ import csv
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fliphat.display import TextTable
 from fliphat.experiments.experiment import Experiment
 from fliphat.experiments.run.summary import Summary
 
 __all__ = ["at_the_end", "table_rows", "text_table", "to_records", "write_csv"]
+
+#: Decimals of numbers in a CSV.
+_DECIMALS: Final = {"mean_regret": 1, "low_95": 1, "high_95": 1, "cpu_seconds": 3, "megabytes": 1}
 
 
 def at_the_end(summaries: Sequence[Summary]) -> list[Summary]:
@@ -25,8 +28,12 @@ def at_the_end(summaries: Sequence[Summary]) -> list[Summary]:
 
 
 def to_records(experiment: Experiment, summaries: Sequence[Summary]) -> list[dict[str, Any]]:
-    """Return one flat record a summary; missing labels, intervals and published values are None."""
+    """Return one flat record a summary; missing labels, intervals and published values are None.
+
+    Where runs were measured a record has their mean CPU seconds and the most memory of one.
+    """
     names = _label_names(experiment)
+    measured = any(cell.measured for cell in experiment.cells)
     return [
         {
             **{name: summary.label(name) for name in names},
@@ -36,21 +43,22 @@ def to_records(experiment: Experiment, summaries: Sequence[Summary]) -> list[dic
             "low_95": None if math.isnan(summary.low) else summary.low,
             "high_95": None if math.isnan(summary.high) else summary.high,
             "published": experiment.published_beside(summary),
+            **({"cpu_seconds": summary.seconds, "megabytes": summary.megabytes} if measured else {}),
         }
         for summary in summaries
     ]
 
 
 def write_csv(experiment: Experiment, summaries: Sequence[Summary], path: Path) -> None:
-    """Write all checkpoints; numbers with one decimal, as regret of thousands deserves."""
+    """Write all checkpoints; regret with one decimal, as thousands deserve."""
     records = to_records(experiment, summaries)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, records[0], lineterminator="\n")
         writer.writeheader()
         for record in records:
-            for name in ("mean_regret", "low_95", "high_95"):
-                if record[name] is not None:
-                    record[name] = f"{record[name]:.1f}"
+            for name, decimals in _DECIMALS.items():
+                if record.get(name) is not None:
+                    record[name] = f"{record[name]:.{decimals}f}"
             writer.writerow(record)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -76,6 +77,12 @@ class ResultFile:
                 f"{self.path} has runs of fliphat {version} (format {form}), this is {__version__} (format "
                 f"{KEY_FORMAT}): resume with that version, or run without resuming, which keeps them as .old"
             )
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Let runs be run again; what they will have been is appended, and a file's last word counts."""
+        for key in keys:
+            self.found.pop(key, None)
+            self.costs.pop(key, None)
 
     def add(self, run: Run) -> None:
         """Append one run."""
