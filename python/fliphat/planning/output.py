@@ -72,6 +72,9 @@ def _sentences(made: Plan) -> list[str]:
         ]
     share = made.regret / made.random_regret
     told.append(f"Regret of {rounds:,} rounds: about {made.regret:,.0f}, {_percent(share)} of random play's.")
+    if made.regret_range is not None:
+        low, high = made.regret_range
+        told.append(f"Runs differ: eight in ten are between {low:,.0f} and {high:,.0f}.")
     return [*told, "", "This assumes:", *(f"- {sentence}" for sentence in made.assumptions)]
 
 
