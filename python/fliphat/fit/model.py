@@ -249,7 +249,7 @@ def begin(told: Told) -> KnownSparse:
     t = told.tuning
     wide = told.sparsity / 10
     picks = max(1.0, t.picks_for_budget * told.mu) * math.sqrt(wide)
-    picks = max(min(picks, 0.4 * told.sparsity), 1.0)
+    picks = max(min(picks, 0.4 * told.sparsity), _fewest_picks(told))
     log_dim = math.log(max(told.dim, 2))
     noise = 2 * math.sqrt(int(picks) / t.pick_share) / told.mu
     # A coefficient of typical size moves a mean gradient by about 0.235 clips.
@@ -301,6 +301,12 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
     foreseen[: k + 1, : k + 1] = on_support
     foreseen = _positive(foreseen, t.smallest_eigenvalue * x * x)
     eigenvalues, vectors = np.linalg.eigh(foreseen)
+    value_clip = max(t.value_clip * r, rare)
+    if told.loss == "logistic":
+        # Cut residuals say which class is more likely and not how likely: coefficients would run away until a
+        # class is certain. So they are left whole, and a column that is rarely there is not blown up.
+        eigenvalues = np.maximum(eigenvalues, t.whitened_from * _there(known) ** 2)
+        value_clip = max(value_clip, t.whole_residuals * _largest_residual(known))
     shares = {
         "picks": 0.0 if picks == 0 else t.pick_share if known.fits < t.early else t.late_pick_share,
         "moments": t.moment_share,
@@ -315,7 +321,7 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
         one=x,
         shift=shift if np.any(across) else None,
         pick_clip=own * max(t.pick_clip * r, rare),
-        value_clip=max(t.value_clip * r, rare),
+        value_clip=value_clip,
         whiten=(vectors / np.sqrt(eigenvalues)) @ vectors.T,
         foreseen=foreseen,
         ball=math.sqrt(t.ball * float(np.trace(foreseen))),
@@ -329,7 +335,7 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
 def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) -> KnownSparse:
     """Return what is known after an episode: a Kalman step, pruning, and the scales of the next."""
     t, x, r, k, n = told.tuning, episode.one, known.residual_size, len(known.columns), episode.rows
-    new, slope = released.columns, _slope(known, told)
+    new, slope, within = released.columns, _slope(known, told), _within_odds(known, told)
     columns = np.concatenate([known.columns, new])
     m, p = 1 + len(columns), len(new)
     # Second moments: what was known and what is new, by their precisions. Rows cut to the ball are shorter.
@@ -345,18 +351,18 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     # A Kalman step; in these units the intercept's column has the value x.
     unit = np.ones(m)
     unit[0] = x
-    P = np.diag(np.full(m, (t.doubt * r / x / slope) ** 2))
+    P = np.diag(np.full(m, (t.doubt * r / x / slope * within) ** 2))
     P[: k + 1, : k + 1] = known.covariance
     P = P / np.outer(unit, unit)
     now = np.concatenate([known.theta, np.zeros(p)]) / unit
     start = now.copy()
-    start[k + 1 :] = released.signs * t.guess * r / x / slope
+    start[k + 1 :] = released.signs * t.guess * r / x / slope * within
     F = t.gain * slope * episode.whiten @ H
     noise = released.gradient_noise**2 + t.sampling * episode.value_clip**2 / n
     gain = np.linalg.solve(F @ P @ F.T + noise * np.eye(m), F @ P).T
     theta = start + gain @ (released.gradient - F @ (start - now))
     P = P - gain @ F @ P
-    drift = np.full(m, t.drift * (r / x / slope) ** 2)
+    drift = np.full(m, t.drift * (r / x / slope * within) ** 2)
     drift[0] *= told.intercept
     P = (P + P.T) / 2 + np.diag(drift)
     # Columns that do not stand out of their own uncertainty go, and all beyond s.
@@ -372,7 +378,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     if p and found == p:
         picks = max(picks, p) * t.more_picks
     elif 2 * found <= p:
-        picks = max(1.0, picks / t.fewer_picks)
+        picks = max(_fewest_picks(told), picks / t.fewer_picks)
     picks = min(picks, 2.0 * told.sparsity)
     rows *= t.growth if quiet == 0 else t.slow_growth if quiet < t.patience else t.fast_growth
     rows = max(rows, known.shortest)
@@ -441,12 +447,38 @@ def _slope(known: KnownSparse, told: Told) -> float:
     return max(likely * (1 - likely) / spread, 0.02)
 
 
+def _fewest_picks(told: Told) -> float:
+    return max(1.0, told.tuning.fewest_picks * told.sparsity)
+
+
+def _there(known: KnownSparse) -> float:
+    """Return the size of a context's values that are not zero."""
+    return float(known.told_size * 2.0**known.octaves)
+
+
+def _within_odds(known: KnownSparse, told: Told) -> float:
+    """Return the factor that keeps a coefficient of typical size, r/x, within log odds that are usual.
+
+    A column that is zero in most rows is small, and a coefficient of r/x would let it explain all there is to
+    explain. But log odds are not larger for being moved rarely.
+    """
+    if told.loss == "squared":
+        return 1.0
+    typical = known.residual_size / known.context_size / _slope(known, told)
+    return min(1.0, told.tuning.log_odds / _there(known) / typical)
+
+
 def _score(known: KnownSparse) -> tuple[float, float]:
     """Return the typical score, made smaller as its spread makes a mean of sigmoids, and by how much."""
     weights = known.theta[1:]
     variance = max(float(weights @ known.moments[1:, 1:] @ weights), 0.0)
     spread = math.sqrt(1 + math.pi * min(variance, 1e6) / 8)
     return known.intercept / spread, spread
+
+
+def _largest_residual(known: KnownSparse) -> float:
+    """Return how far a click can be from how likely it is on average."""
+    return 1 / (1 + math.exp(-min(abs(float(_score(known)[0])), 30.0)))
 
 
 def _rare(known: KnownSparse, told: Told) -> float:

@@ -29,7 +29,7 @@ from fliphat.fit import draw, kept_tuning, model, pilot, sums
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.settings import Settings
-from fliphat.fit.tuning import Tuning, tuning
+from fliphat.fit.tuning import Tuning, click_tuning, tuning
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
@@ -165,7 +165,7 @@ class Pursuit:
         if given is not None:
             return given
         if kept is None:
-            return tuning(self._mu)
+            return (click_tuning if self.settings.loss == "logistic" else tuning)(self._mu)
         return kept_tuning.unrecorded(self._mu) if isinstance(kept, str) else kept
 
     def begin(self) -> KnownSparse:
