@@ -68,8 +68,8 @@ class Plan:
         found, so lengths, picks and noise are those of a middling course; what is found, and what it is
         worth, are means of all courses at these rounds.
     learning_starts : int or None
-        About the round from which a round's regret is half of random play's, read between episodes; None if
-        that is not within the rounds expected.
+        About the round from which a round's regret is half of random play's; None if that is not within the
+        rounds expected.
     with_half_epsilon : int or None
         The same with half the epsilon: twice the privacy.
     regret, random_regret : float
@@ -203,7 +203,12 @@ def plan(
     if settings.fit == "pursuit":
         courses = Courses(settings, world, rounds)
         episodes = _of_pursuit(courses)
-        start, later = courses.start(), Courses(strict, world, rounds, sizes=False).start()
+        start, later = courses.start(), None
+        if start is not None:
+            # Rounds long after the start say nothing about it, so they are drawn only if they are needed.
+            later = Courses(strict, world, min(rounds, 4 * start), sizes=False).start()
+            if later is None and rounds > 4 * start:
+                later = Courses(strict, world, rounds, sizes=False).start()
         lost, regret_range = courses.regret, courses.regret_range
     else:
         episodes, with_less = _of_iht(normal, world, rounds), _of_iht(make_fit(strict), world, rounds)

@@ -95,20 +95,11 @@ class Courses:
         return float(self._sizes[last - 1] * (self._sizes[last] / self._sizes[last - 1]) ** part)
 
     def start(self) -> int | None:
-        """Return where the courses' steps, joined on a logarithmic axis of rounds, come down to half.
-
-        Without joining the steps, a tiny difference in size would move the answer by a whole episode.
-        """
-        first = min(run.released[0] for run in self._runs)
-        if first > self._rounds:
-            return None
-        rounds = np.geomspace(first, max(self._rounds, first + 1), 2000)
-        joined = sum(
-            np.interp(np.log(rounds), np.log(run.released), run.regrets, left=run.random_regret)
-            for run in self._runs
-        )
-        below = np.flatnonzero(np.asarray(joined) <= 0.5 * self._random)
-        return None if len(below) == 0 else math.ceil(rounds[below[0]])
+        """Return the first round whose mean regret is at most half of random play's; None if none is."""
+        for at in sorted({at for run in self._runs for at in run.released if at <= self._rounds}):
+            if self.share(at) <= 0.5:
+                return at
+        return None
 
 
 class _Run:
