@@ -33,8 +33,8 @@ SOLVERS: Final = ("auto", "pursuit", "iht")
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-30, 1e30
 
 
-#: Labels say less than numbers: with fewer rows times mu, or fewer rows, for each column that may be kept, hard
-#: thresholding has the better classes.
+#: Labels say less than numbers: with fewer rows times mu, or fewer rows, for each column that may be kept,
+#: hard thresholding has the better classes.
 _LOGISTIC_BUDGET: Final = 50.0
 _LOGISTIC_ROWS: Final = 100
 
