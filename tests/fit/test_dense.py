@@ -10,6 +10,7 @@ import pytest
 from fliphat import PrivateLinear
 from fliphat.fit import dense_model, dense_sums, draw
 from fliphat.fit.dense_sums import RADIUS, SENSITIVITY_SQUARED, RowMap
+from fliphat.fit.dense_tuning import DenseTuning
 from fliphat.privacy import composition
 from fliphat.privacy.priced import Part, VectorNoise
 
@@ -288,7 +289,7 @@ def test_first_steps_of_both_losses_are_the_same_but_for_units_and_priors():
 def test_what_is_known_survives_json_bit_for_bit():
     import json
 
-    known = dense_model.begin(3, 2)
+    known = dense_model.begin(3, 2, DenseTuning())
     fit = PrivateLinear(2, 3, epsilon=1.0, delta=1e-3, context_norm=1.0)._fit
     plan = fit.plan(0, known)
     rng = np.random.default_rng(2)

@@ -107,14 +107,27 @@ COURSES = {
     "many arms": {"arms": 24},
     "small coefficients": {"coefficient": 0.3},
     "ten matter": {"matter": 10, "sparsity": 20, "coefficient": 0.45},
-}
+    "two arms, few columns": {"dim": 100, "arms": 2},
+    "very little noise": {"epsilon": 10.0},
+    "very much noise": {"epsilon": 0.1},
+    "many columns, eight of them small": {
+        "dim": 1000, "sparsity": 20, "matter": 8, "coefficient": 0.3, "epsilon": 2.0,
+    },
+    "ten arms, correlated": {"arms": 10, "correlation": 0.5},
+    "correlated, mean reward": {"correlation": 0.3, "intercept": 2.0},
+    "tiny coefficients, little noise": {"coefficient": 0.2, "epsilon": 4.0},
+    "tiny coefficients": {"coefficient": 0.15},
+    "one matters": {"matter": 1, "coefficient": 1.0, "sparsity": 3},
+    "twenty matter": {"matter": 20, "sparsity": 40, "coefficient": 0.3},
+    "many arms, much noise": {"arms": 24, "epsilon": 0.5},
+}  # fmt: skip
 
 
 def simulated_course(rounds, seeds, **numbers):
-    """Return the mean regret of every round of simulated policies in the world that a plan assumes."""
-    total, count = np.zeros(rounds), numbers["matter"]
+    """Return the regret of every round of simulated policies in the world that a plan assumes."""
+    found, count = [], numbers["matter"]
     own = count * numbers["coefficient"] ** 2
-    for seed in range(seeds):
+    for seed in range(40_000, 40_000 + seeds):
         signs = np.random.default_rng(seed).choice([-1.0, 1.0], count)
         dim = numbers["dim"]
         environment = SparseLinear(
@@ -130,31 +143,36 @@ def simulated_course(rounds, seeds, **numbers):
             dim, numbers["sparsity"], numbers["epsilon"], 0.01, reward_scale=REWARD_SCALE, fit="pursuit",
             seed=seed,
         )  # fmt: skip
-        total += play(policy, environment, rounds, to_the_end=True).regret
-    return total / seeds
+        found.append(play(policy, environment, rounds, to_the_end=True).regret)
+    return np.array(found)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COURSES)
-def test_the_predicted_course_is_the_simulated_within_a_factor_2(name):
-    rounds = 20_000
+def test_the_predicted_course_is_the_simulated(name):
+    rounds, seeds = 20_000, 40
     numbers = {
         **NUMBERS, "arms": 3, "matter": 5, "coefficient": 0.6, "correlation": 0.0, "intercept": 0.0,
         **COURSES[name],
     }  # fmt: skip
     found = fliphat.plan(**numbers, reward_scale=REWARD_SCALE, rounds=rounds, fit="pursuit")
-    regret = simulated_course(rounds, 20, **numbers)
-    assert 0.5 <= found.regret / regret.sum() <= 2
+    regret = simulated_course(rounds, seeds, **numbers)
+    # As in a plan, the worst run counts as the second worst: one in a few hundred is lost for long.
+    totals = np.sort(regret.sum(axis=1))
+    totals[-1] = totals[-2]
+    assert 0.7 <= found.regret / totals.mean() <= 1.4
+    low, high = found.regret_range
+    assert np.mean((low <= totals) & (totals <= high)) >= 0.45
     # The course itself: rounds whose regret was more than half of the first ones'.
-    window = 50
-    smooth = np.convolve(regret, np.ones(window) / window, "valid")
-    start = int(np.flatnonzero(smooth < 0.5 * regret[: found.episodes[0].rounds].mean())[0]) + window // 2
-    # Where columns are correlated one of them stands for many: learning starts sooner than planned.
-    assert 1 / 3 <= found.learning_starts / start <= 3
+    window, mean = 50, regret.mean(axis=0)
+    smooth = np.convolve(mean, np.ones(window) / window, "valid")
+    level = found.random_regret / rounds
+    start = int(np.flatnonzero(smooth < 0.5 * level)[0]) + window // 2
+    assert 1 / 2 <= found.learning_starts / start <= 2
 
 
 def test_rare_clicks_on_sparse_rows_are_not_promised_early():
-    clicks = {**NUMBERS, "loss": "logistic", "fit": "pursuit", "rounds": 100_000}
+    clicks = {**NUMBERS, "loss": "logistic", "fit": "pursuit", "rounds": 10_000}
     assert fliphat.plan(**clicks).learning_starts < 3000
     rare = fliphat.plan(**clicks, intercept=-3.0, nonzeros=20)
     assert rare.learning_starts is None and rare.regret > 0.9 * rare.random_regret
@@ -163,7 +181,7 @@ def test_rare_clicks_on_sparse_rows_are_not_promised_early():
 
 
 def test_no_number_is_printed_as_zero():
-    shown = str(fliphat.plan(**NUMBERS, rounds=10**6, fit="pursuit"))
+    shown = str(fliphat.plan(**NUMBERS, rounds=50_000, fit="pursuit"))
     rows = [line.split() for line in shown.splitlines()[2:40] if line.strip()]
     noises = [row[4] for row in rows if row[0].isdigit()]
     assert len(noises) > 20 and all(float(noise) > 0 for noise in noises)
@@ -203,31 +221,39 @@ def starts(**changes):
     ],
 )
 def test_what_is_harder_starts_later(harder, easier):
-    assert starts(**harder) > starts(**easier)
+    assert starts(**harder, fit="iht") > starts(**easier, fit="iht")
 
 
 @pytest.mark.parametrize(
     ("harder", "easier"),
     [
-        ({"epsilon": 0.51}, {"epsilon": 0.53}),
+        ({"epsilon": 0.5}, {}),
         ({"dim": 4000}, {"dim": 40}),
-        ({"coefficient": 0.1}, {"coefficient": 0.5}),
-        ({"rounds_per_user": 5}, {"rounds_per_user": 1}),
-        ({"reward_scale": 3.0}, {"reward_scale": 1.0}),
+        ({"coefficient": 0.3}, {}),
+        ({"rounds_per_user": 3}, {}),
+        ({"reward_scale": 2.0}, {}),
         ({"intercept": 4.0}, {}),
-        ({"correlation": 0.9}, {}),
-        ({"nonzeros": 50}, {}),
+        ({"nonzeros": 200}, {}),
     ],
 )
 def test_what_is_harder_starts_later_with_pursuit(harder, easier):
-    assert starts(**harder, fit="pursuit") > starts(**easier, fit="pursuit")
+    usual = {"coefficient": 0.5, "rounds": 8_000, "fit": "pursuit"}
+    assert starts(**{**usual, **harder}) > starts(**{**usual, **easier})
 
 
 @pytest.mark.parametrize("fit", ["iht", "pursuit"])
 def test_units_do_not_matter(fit):
-    plain = starts(fit=fit)
-    assert starts(context_scale=10.0, coefficient=0.03, fit=fit) == pytest.approx(plain, abs=1)
-    assert starts(reward_scale=10.0, coefficient=3.0, fit=fit) == pytest.approx(plain, abs=1)
+    usual = {"fit": fit, "rounds": 4_000}
+    plain = starts(**usual, coefficient=0.5)
+    # Courses are drawn with the same numbers; how they are rounded differs.
+    near = pytest.approx(plain, rel=0.2 if fit == "pursuit" else 0, abs=1)
+    assert starts(**usual, context_scale=10.0, coefficient=0.05) == near
+    assert starts(**usual, reward_scale=10.0, coefficient=5.0) == near
+
+
+def test_the_same_numbers_make_the_same_plan():
+    numbers = {**NUMBERS, "rounds": 1000, "fit": "pursuit"}
+    assert fliphat.plan(**numbers) == fliphat.plan(**numbers)
 
 
 def test_what_cant_be_found_is_said():

@@ -33,6 +33,7 @@ def store_lines(facts: dict[str, Any]) -> Iterator[str]:
         f"delta {settings['delta']:g}, fit {settings['fit']}, loss {settings['loss']}, "
         f"rounds_per_user {settings['rounds_per_user']}"
     )
+    yield from _constants(settings.get("constants"))
     yield f"episode {facts['episode']} is {facts['state']}; {facts['rounds']} rounds played"
     if facts["guarantee"] is None:
         yield f"not known without running its functions: {facts['not_known_because']}"
@@ -44,6 +45,14 @@ def store_lines(facts: dict[str, Any]) -> Iterator[str]:
     if "private" in facts:
         numbers = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts["private"].items())
         yield f"PRIVATE, not to be passed on: {numbers}"
+
+
+def _constants(kept: Any) -> Iterator[str]:
+    """Yield which constants the policy goes on with; hard thresholding has none of its own."""
+    if isinstance(kept, str):
+        yield "constants of its fit: not recorded, those of the versions that did not record them"
+    elif kept is not None:
+        yield f"constants of its fit: {len(kept)} recorded, kept whatever a later version's are"
 
 
 def _history(history: list[dict[str, Any]]) -> Iterator[str]:

@@ -10,6 +10,7 @@
 | `base` | the interface between a policy's engine and its fit |
 | `pursuit` | a few new columns an episode and what is not known of the public ones: a policy's default fit |
 | `model` | what pursuit knows and how it learns: public |
+| `tuning`, `dense_tuning`, `kept_tuning` | constants of both, and those that stores keep |
 | `sums`, `draw` | pursuit's private integers, and the noise on them |
 | `statistics` | noisy sums of second moments, and when they are released |
 | `iht` | noisy iterative hard thresholding in a policy: a fit an episode |

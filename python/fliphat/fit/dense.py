@@ -27,6 +27,7 @@ from fliphat.fit.arms import ArmTable
 from fliphat.fit.dense_link import LINKS
 from fliphat.fit.dense_model import KnownLinear
 from fliphat.fit.dense_settings import DenseSettings, refuse_too_large
+from fliphat.fit.dense_tuning import UNRECORDED_DENSE, DenseTuning
 from fliphat.fit.known import SparseEstimate
 from fliphat.privacy.guarantee import NO_PICKS, Guarantee
 from fliphat.privacy.priced import Part, PricedRelease, VectorNoise, fit_scales
@@ -75,7 +76,12 @@ class Dense:
     """
 
     def __init__(self, settings: DenseSettings) -> None:
+        constants = settings.constants
+        if constants is None:
+            constants = DenseTuning()
+            settings = dataclasses.replace(settings, constants=constants)
         self.settings = settings
+        self._constants = UNRECORDED_DENSE if isinstance(constants, str) else constants
         #: The table of arms as it is now: the one thing here that changes, publicly, between rounds.
         self.table = ArmTable(["an arm"])
         users = settings.rounds_per_user
@@ -104,11 +110,11 @@ class Dense:
 
     def begin(self) -> KnownLinear:
         """Return what is known before the first episode: nothing."""
-        return dense_model.begin(self.settings.dim, self.groups)
+        return dense_model.begin(self.settings.dim, self.groups, self._constants)
 
     def recall(self, record: dict[str, Any]) -> KnownLinear:
         """Return what `KnownLinear.to_record` wrote."""
-        return KnownLinear.from_record(record)
+        return KnownLinear.from_record(record, self._constants)
 
     def recall_estimate(
         self, indices: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
@@ -120,7 +126,8 @@ class Dense:
         """Return the length of an episode, which does not depend on anything released."""
         first = self.settings.first_episode
         if first is None:
-            first = dense_model.first_rows(self.table.initial if self.settings.disjoint else 1, self.mu)
+            arms = self.table.initial if self.settings.disjoint else 1
+            first = dense_model.first_rows(arms, self.mu, self._constants)
         for _ in range(episode):
             first = math.ceil(first * self.settings.growth)
         return first

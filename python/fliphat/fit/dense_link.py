@@ -36,18 +36,14 @@ class Link:
     ----------
     linear : bool
         Whether the reward is the score.
-    prior, intercept_prior : float
-        Standard deviation of a score that is foreseen before anything is known, from all columns together and
-        from the constant.
     unit : float
-        Slope at a score of zero: coefficients are this many times smaller than those of the squared loss.
+        Slope at a score of zero: coefficients, and what is foreseen of them, are those of the squared loss over
+        this.
     foreseen : callable
         From scores to mean rewards, in -1/2..1/2, and the slopes that steps are made with.
     """
 
     linear: bool
-    prior: float
-    intercept_prior: float
     unit: float
     foreseen: Callable[[_Floats], tuple[_Floats, _Floats]]
 
@@ -61,9 +57,8 @@ def _sigmoid(scores: _Floats) -> tuple[_Floats, _Floats]:
     return rewards, np.maximum(0.25 - rewards**2, _SMALLEST_SLOPE)
 
 
-#: By the loss. The priors of the logistic one were chosen on tables of ``benches/real_tables.py`` that nobody
-#: collected, seeds 500 to 511.
+#: By the loss.
 LINKS: Final = {
-    "squared": Link(True, 1.6, 0.5, 1.0, _score_itself),
-    "logistic": Link(False, 6.4, 2.0, 0.25, _sigmoid),
+    "squared": Link(True, 1.0, _score_itself),
+    "logistic": Link(False, 0.25, _sigmoid),
 }

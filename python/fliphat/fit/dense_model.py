@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from fliphat.fit.dense_link import Link
 from fliphat.fit.dense_sums import ReleasedSums, RowMap
+from fliphat.fit.dense_tuning import DenseTuning
 from fliphat.fit.known import SparseEstimate
 
 __all__ = [
@@ -42,35 +43,6 @@ __all__ = [
 
 #: Draws of all coefficients from their posterior; each round is played by one of them.
 DRAWS: Final = 32
-
-#: Contexts that an episode is played again with, in public.
-_SIMULATED: Final = 2048
-
-#: The first episode's length: at least this many rounds, and this many over mu for each arm.
-_FIRST, _ROUNDS_AN_ARM = 30, 20.0
-#: Radius of the ball in units of the norm of a row whose columns are all of size 1: longer rows are cut, and
-#: less noise protects the others.
-_BALL: Final = 0.7
-#: Variance of a reward given its context, at most.
-_SPREAD: Final = 0.25
-#: How wrong an arm's second moments may be that are not released but played in public.
-_APART: Final = 0.05
-#: The same, beside second moments that are released: the error that is asked for there is of single entries.
-_FORESEEN_APART: Final = 0.2
-#: Share of the budget that second moments get where they can be seen: noise below that of columns of size 1.
-_MOMENT_SHARE: Final = 0.25
-_MOMENT_NOISE: Final = 0.12
-#: Share of second moments that are released for each arm, and the noise in them up to which they are.
-_EACH_SHARE: Final = 0.3
-_EACH_NOISE: Final = 0.1
-_SMALLEST_VARIANCE: Final = 0.05
-#: Share of the budget that means and sizes of columns get, until the noise in their means is below this.
-_COLUMN_SHARE: Final = 0.3
-_COLUMN_NOISE: Final = 0.2
-#: Smallest eigenvalue of the columns' correlations.
-_FLOOR: Final = 0.01
-#: Variance of a column's mean that is foreseen before anything is known.
-_MEAN_PRIOR: Final = 0.25
 
 _Floats = npt.NDArray[np.float64]
 
@@ -101,6 +73,8 @@ class KnownLinear:
         Of ``(x, 1)``, for rewards from -1/2 to 1/2; log odds with the logistic loss.
     draws : ndarray, shape (DRAWS, groups, p)
         Coefficients drawn from the posterior: what arms are chosen by.
+    constants : DenseTuning
+        Of the policy, which keeps them with its settings.
     """
 
     episodes: int
@@ -115,6 +89,7 @@ class KnownLinear:
     information: _Floats
     coefficients: _Floats
     draws: _Floats
+    constants: DenseTuning
 
     @property
     def dim(self) -> int:
@@ -136,6 +111,8 @@ class KnownLinear:
         """Return a record for JSON, which keeps every bit."""
         record: dict[str, Any] = {}
         for field in fields(self):
+            if field.name == "constants":
+                continue
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
                 text = base64.b64encode(np.ascontiguousarray(value, "<f8").tobytes()).decode()
@@ -145,7 +122,7 @@ class KnownLinear:
         return record
 
     @classmethod
-    def from_record(cls, record: dict[str, Any]) -> KnownLinear:
+    def from_record(cls, record: dict[str, Any], constants: DenseTuning) -> KnownLinear:
         """Return what :meth:`to_record` wrote."""
         filled: dict[str, Any] = {}
         for name, value in record.items():
@@ -153,10 +130,10 @@ class KnownLinear:
                 shape, text = value
                 value = np.frombuffer(base64.b64decode(text), "<f8").reshape(shape).astype(np.float64)
             filled[name] = value
-        return cls(**filled)
+        return cls(**filled, constants=constants)
 
 
-def begin(dim: int, groups: int) -> KnownLinear:
+def begin(dim: int, groups: int, constants: DenseTuning) -> KnownLinear:
     """Return what is known before anything was released."""
     p = dim + 1
     return KnownLinear(
@@ -172,18 +149,19 @@ def begin(dim: int, groups: int) -> KnownLinear:
         information=np.zeros((groups, p)),
         coefficients=np.zeros((groups, p)),
         draws=np.zeros((DRAWS, groups, p)),
+        constants=constants,
     )
 
 
-def first_rows(arms: int, mu: float) -> int:
+def first_rows(arms: int, mu: float, constants: DenseTuning) -> int:
     """Return the length of the first episode."""
-    return math.ceil(max(_FIRST, _ROUNDS_AN_ARM * arms / mu))
+    return math.ceil(max(constants.first, constants.rounds_an_arm * arms / mu))
 
 
 def row_map(known: KnownLinear, scale: float) -> RowMap:
     """Return how the next episode's rows become vectors: columns moved and scaled to one size."""
     center, _, size, _ = _columns(known)
-    return RowMap(center / scale, scale / size, _BALL * math.sqrt(known.dim + 1))
+    return RowMap(center / scale, scale / size, known.constants.ball * math.sqrt(known.dim + 1))
 
 
 def shares(known: KnownLinear, rows: int, mapped: RowMap, mu: float) -> dict[str, float]:
@@ -193,16 +171,16 @@ def shares(known: KnownLinear, rows: int, mapped: RowMap, mu: float) -> dict[str
     """
     found: dict[str, float] = {}
     if known.groups > 1:
-        alone = mapped.ball**2 / (mu * math.sqrt(_EACH_SHARE) * rows / known.groups)
-        if alone <= _EACH_NOISE:
-            found = {"each": _EACH_SHARE}
+        alone = mapped.ball**2 / (mu * math.sqrt(known.constants.each_share) * rows / known.groups)
+        if alone <= known.constants.each_noise:
+            found = {"each": known.constants.each_share}
     if not found:
-        noise = mapped.ball**2 / (mu * math.sqrt(_MOMENT_SHARE) * (known.rows + rows))
-        if noise <= _MOMENT_NOISE:
-            found = {"moments": _MOMENT_SHARE}
-    noise = 2 * mapped.ball / (mu * math.sqrt(_COLUMN_SHARE) * max(known.rows, 1))
-    if noise > _COLUMN_NOISE and "each" not in found:
-        found["columns"] = _COLUMN_SHARE
+        noise = mapped.ball**2 / (mu * math.sqrt(known.constants.moment_share) * (known.rows + rows))
+        if noise <= known.constants.moment_noise:
+            found = {"moments": known.constants.moment_share}
+    noise = 2 * mapped.ball / (mu * math.sqrt(known.constants.column_share) * max(known.rows, 1))
+    if noise > known.constants.column_noise and "each" not in found:
+        found["columns"] = known.constants.column_share
     # Rounded down: shares must not add up to more than 1.
     return {"gradient": math.nextafter(1 - sum(found.values()), 0), **found}
 
@@ -257,11 +235,13 @@ def learn(
             share * rows, 0.3 * share * rows + 1, released.counts[k], released.count_noise, rows
         )
         H = count * typical
-        wrong = 0.0 if known.episodes == 0 else _APART
+        wrong = 0.0 if known.episodes == 0 else known.constants.apart
         if released.each is not None:
-            H, wrong = _seen_moments(H, released.each[k], released.each_noise, count)
+            H, wrong = _seen_moments(
+                H, released.each[k], released.each_noise, count, known.constants.foreseen_apart
+            )
         told = released.gradient[k]
-        spread, size = _SPREAD * H, mean[k] ** 2 + np.diag(covariance[k])
+        spread, size = known.constants.spread * H, mean[k] ** 2 + np.diag(covariance[k])
         if not link.linear:
             H, told, slope = _linearised(
                 H, told, mean[k], (whole, u), weights, link, released.each is not None
@@ -354,14 +334,14 @@ def _columns(known: KnownLinear) -> tuple[_Floats, _Floats, _Floats, _Floats]:
     d = known.dim
     weights = known.center_weights + known.weight
     if not weights.all():
-        return np.zeros(d), np.full(d, _MEAN_PRIOR), np.ones(d), np.eye(d)
+        return np.zeros(d), np.full(d, known.constants.mean_prior), np.ones(d), np.eye(d)
     found = known.moments / max(known.weight, 1e-300)
     mean, doubt = _shrunk((known.centers + known.moments[:-1, -1]) / weights, 1 / weights)
     second = found[:-1, :-1]
     weights = known.variance_weights + known.weight / 2
     raw = (known.variances + known.weight / 2 * (np.diag(second) - mean**2)) / weights
-    common = max(float(np.average(raw, weights=weights)), _SMALLEST_VARIANCE)
-    variance = np.maximum(_shrunk(raw, 1 / weights, common)[0], _SMALLEST_VARIANCE * common)
+    common = max(float(np.average(raw, weights=weights)), known.constants.smallest_variance)
+    variance = np.maximum(_shrunk(raw, 1 / weights, common)[0], known.constants.smallest_variance * common)
     size = np.sqrt(variance)
     correlation = np.eye(d)
     if d > 1 and known.weight > 0:
@@ -370,7 +350,7 @@ def _columns(known: KnownLinear) -> tuple[_Floats, _Floats, _Floats, _Floats]:
         off = ~np.eye(d, dtype=bool)
         correlation[off], _ = _shrunk(apart[off], np.full(d * d - d, (noise / common) ** 2), 0.0)
         values, vectors = np.linalg.eigh(correlation)
-        correlation = (vectors * np.maximum(values, _FLOOR)) @ vectors.T
+        correlation = (vectors * np.maximum(values, known.constants.floor)) @ vectors.T
     return mean, doubt, size, correlation * np.outer(size, size)
 
 
@@ -454,10 +434,11 @@ def _arms_rows(
     """
     mean, _, _, spread = _columns(seen)
     rng = np.random.default_rng([known.episodes, 15])
-    contexts = mean + rng.normal(size=(_SIMULATED, known.dim)) @ np.linalg.cholesky(spread).T
-    whole = np.hstack([contexts, np.ones((_SIMULATED, 1))]) @ to_units.T
+    n = known.constants.simulated
+    contexts = mean + rng.normal(size=(n, known.dim)) @ np.linalg.cholesky(spread).T
+    whole = np.hstack([contexts, np.ones((n, 1))]) @ to_units.T
     u = whole * np.minimum(1, mapped.ball / np.linalg.norm(whole, axis=1))[:, None]
-    everyone, alike = u.T @ u / _SIMULATED, np.full(_SIMULATED, 1 / _SIMULATED)
+    everyone, alike = u.T @ u / n, np.full(n, 1 / n)
     if groups == 1:
         return whole, u, [(1.0, everyone, alike)]
     slots = np.array(active)
@@ -468,19 +449,21 @@ def _arms_rows(
     for k in range(groups):
         weights = (chosen == k).mean(axis=1)
         total = float(weights.sum())
-        few = 0.01 * _SIMULATED
+        few = 0.01 * n
         own = ((u * weights[:, None]).T @ u + few * everyone) / (total + few)
-        found.append((total / _SIMULATED, own, (weights + few * alike) / (total + few)))
+        found.append((total / n, own, (weights + few * alike) / (total + few)))
     return whole, u, found
 
 
-def _seen_moments(foreseen: _Floats, found: _Floats, noise: float, count: float) -> tuple[_Floats, float]:
+def _seen_moments(
+    foreseen: _Floats, found: _Floats, noise: float, count: float, apart: float
+) -> tuple[_Floats, float]:
     """Return an arm's second moments from those foreseen and those released, and how wrong they may be."""
-    doubt = _FORESEEN_APART * max(count, 1.0)
+    doubt = apart * max(count, 1.0)
     weight = doubt**2 / (doubt**2 + noise**2)
     values, vectors = np.linalg.eigh(foreseen + weight * (found - foreseen))
     positive = (vectors * np.maximum(values, 1e-3 * max(count, 1.0))) @ vectors.T
-    return positive, math.sqrt(1 - weight) * _FORESEEN_APART
+    return positive, math.sqrt(1 - weight) * apart
 
 
 def _combined(foreseen: float, doubt: float, found: float, noise: float, most: float) -> float:
@@ -492,8 +475,8 @@ def _combined(foreseen: float, doubt: float, found: float, noise: float, most: f
 def _posterior(known: KnownLinear, to_units: _Floats, link: Link) -> tuple[_Floats, _Floats]:
     """Return each arm's mean and covariance, for coefficients of ``u``."""
     p = len(to_units)
-    prior = np.full(p, p / link.prior**2)
-    prior[-1] = 1 / link.intercept_prior**2
+    prior = np.full(p, p * (link.unit / known.constants.prior) ** 2)
+    prior[-1] = (link.unit / known.constants.intercept_prior) ** 2
     precision = to_units @ known.precision @ to_units.T + np.diag(prior)
     covariance = np.linalg.inv(precision)
     covariance = (covariance + covariance.transpose(0, 2, 1)) / 2

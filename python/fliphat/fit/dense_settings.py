@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from fliphat import arguments
+from fliphat.fit import kept_tuning
+from fliphat.fit.dense_tuning import DenseTuning
 from fliphat.fit.settings import checked_dtype, checked_range
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
@@ -38,6 +40,8 @@ class DenseSettings:
     seed: int | None
     fit: str = "dense"
     accounting: str = "exact"
+    #: As resolved by the fit, those a store holds, or their name if it holds none.
+    constants: DenseTuning | str | None = None
 
     @classmethod
     def checked(
@@ -108,12 +112,14 @@ class DenseSettings:
     def to_dict(self) -> dict[str, Any]:
         """Return a record for JSON."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
-        return record | {"reward_range": list(self.reward_range)}
+        written = kept_tuning.written(self.constants)
+        return record | {"reward_range": list(self.reward_range), "constants": written}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> DenseSettings:
         """Return the settings that :meth:`to_dict` wrote."""
-        return cls(**record | {"reward_range": tuple(record["reward_range"])})
+        constants = kept_tuning.read(record.get("constants", kept_tuning.UNRECORDED), DenseTuning)
+        return cls(**record | {"reward_range": tuple(record["reward_range"]), "constants": constants})
 
 
 def refuse_too_large(dim: int, groups: int) -> None:

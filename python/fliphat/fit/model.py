@@ -185,6 +185,10 @@ class KnownSparse:
         for name in ("units", "theta", "covariance", "moments", "precision"):
             filled[name] = np.array(record[name], np.float64)
         filled["found"] = tuple(record["found"])
+        # As they were called when only whole rows said what is typical.
+        for name in ("mean", "mean_weight", "product", "product_weight"):
+            if f"row_{name}" in filled:
+                filled[f"typical_{name}"] = filled.pop(f"row_{name}")
         return cls(**filled)
 
 
@@ -254,7 +258,7 @@ def begin(told: Told) -> KnownSparse:
     t = told.tuning
     wide = told.sparsity / 10
     picks = max(1.0, t.picks_for_budget * told.mu) * math.sqrt(wide)
-    picks = max(min(picks, 0.4 * told.sparsity), 1.0)
+    picks = max(min(picks, 0.4 * told.sparsity), _fewest_picks(told))
     log_dim = math.log(max(told.dim, 2))
     noise = 2 * math.sqrt(int(picks) / t.pick_share) / told.mu
     # A coefficient of typical size moves a mean gradient by about 0.235 clips.
@@ -309,6 +313,12 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
     typical[: k + 1, : k + 1] = prior
     eigenvalues, vectors = _raised_eigenvalues(foreseen, t.smallest_eigenvalue * x * x)
     foreseen = (vectors * eigenvalues) @ vectors.T
+    value_clip = max(t.value_clip * r, rare)
+    if told.loss == "logistic":
+        # Cut residuals say which class is more likely and not how likely: coefficients would run away until a
+        # class is certain. So they are left whole, and a column that is rarely there is not blown up.
+        eigenvalues = np.maximum(eigenvalues, t.whitened_from * _there(known) ** 2)
+        value_clip = max(value_clip, t.whole_residuals * _largest_residual(known))
     shares = {
         "picks": 0.0 if picks == 0 else t.pick_share if known.fits < t.early else t.late_pick_share,
         "moments": t.moment_share,
@@ -323,7 +333,7 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
         one=x,
         shift=shift if np.any(across) else None,
         pick_clip=own * max(t.pick_clip * r, rare),
-        value_clip=max(t.value_clip * r, rare),
+        value_clip=value_clip,
         whiten=(vectors / np.sqrt(eigenvalues)) @ vectors.T,
         foreseen=foreseen,
         ball=math.sqrt(t.ball * float(np.trace(foreseen))),
@@ -340,7 +350,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     # Rows cut to the ball are shorter.
     cut = _share_in_ball(len(released.gradient), t.ball)
     fresh, weight = released.moments / cut, (cut / released.moment_noise) ** 2
-    coefficient = r / x / slope
+    coefficient = r / x / slope * _within_odds(known, told)
     rule = kernels.KalmanRule(
         one=x,
         weight=weight,
@@ -374,7 +384,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     if p and found == p:
         picks = max(picks, p) * t.more_picks * max(told.sparsity / 10, 1.0) ** t.wide_picks
     elif 2 * found <= p:
-        picks = max(1.0, picks / t.fewer_picks)
+        picks = max(_fewest_picks(told), picks / t.fewer_picks)
     picks = min(picks, 2.0 * told.sparsity)
     rows *= t.growth if quiet == 0 else t.slow_growth if quiet < t.patience else t.fast_growth
     rows = max(rows, known.shortest)
@@ -438,12 +448,38 @@ def _slope(known: KnownSparse, told: Told) -> float:
     return max(likely * (1 - likely) / spread, 0.02)
 
 
+def _fewest_picks(told: Told) -> float:
+    return max(1.0, told.tuning.fewest_picks * told.sparsity)
+
+
+def _there(known: KnownSparse) -> float:
+    """Return the size of a context's values that are not zero."""
+    return float(known.told_size * 2.0**known.octaves)
+
+
+def _within_odds(known: KnownSparse, told: Told) -> float:
+    """Return the factor that keeps a coefficient of typical size, r/x, within log odds that are usual.
+
+    A column that is zero in most rows is small, and a coefficient of r/x would let it explain all there is to
+    explain. But log odds are not larger for being moved rarely.
+    """
+    if told.loss == "squared":
+        return 1.0
+    typical = known.residual_size / known.context_size / _slope(known, told)
+    return min(1.0, told.tuning.log_odds / _there(known) / typical)
+
+
 def _score(known: KnownSparse) -> tuple[float, float]:
     """Return the typical score, made smaller as its spread makes a mean of sigmoids, and by how much."""
     weights = known.theta[1:]
     variance = max(float(weights @ known.moments[1:, 1:] @ weights), 0.0)
     spread = math.sqrt(1 + math.pi * min(variance, 1e6) / 8)
     return known.intercept / spread, spread
+
+
+def _largest_residual(known: KnownSparse) -> float:
+    """Return how far a click can be from how likely it is on average."""
+    return 1 / (1 + math.exp(-min(abs(float(_score(known)[0])), 30.0)))
 
 
 def _rare(known: KnownSparse, told: Told) -> float:

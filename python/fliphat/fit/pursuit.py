@@ -25,11 +25,11 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import draw, model, pilot, sums
+from fliphat.fit import draw, kept_tuning, model, pilot, sums
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.settings import Settings
-from fliphat.fit.tuning import Tuning
+from fliphat.fit.tuning import Tuning, click_tuning, tuning
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
@@ -147,13 +147,26 @@ class Pursuit:
             loss=settings.loss,
             first_rows=settings.first_episode,
             pilot=settings.pilot,
-            constants=constants,
+            constants=self._resolved(constants),
         )
+        if self.settings.constants is None:
+            # Written down with the other settings, as the length below: a later version's must not move this
+            # policy's. A store without a record of them goes on under the name of those it had.
+            settings = self.settings = dataclasses.replace(settings, constants=self.told.tuning)
         if settings.first_episode is None:
             # Written down with the other settings: a later version's default must not move this policy's.
             rows = math.ceil(self.begin().rows)
             self.settings = dataclasses.replace(settings, first_episode=rows)
             self.told = dataclasses.replace(self.told, first_rows=rows)
+
+    def _resolved(self, given: Tuning | None) -> Tuning:
+        """Return the constants: those given, those of the policy's record, or this version's."""
+        kept = self.settings.constants
+        if given is not None:
+            return given
+        if kept is None:
+            return (click_tuning if self.settings.loss == "logistic" else tuning)(self._mu)
+        return kept_tuning.unrecorded(self._mu) if isinstance(kept, str) else kept
 
     def begin(self) -> KnownSparse:
         """Return what the caller said."""

@@ -9,8 +9,9 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from fliphat import arguments
-from fliphat.fit import defaults
+from fliphat.fit import defaults, kept_tuning
 from fliphat.fit.known import SparseEstimate
+from fliphat.fit.tuning import Tuning
 from fliphat.privacy.paper import paper_context_bound
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, check_delta
 
@@ -120,6 +121,8 @@ class Settings:
     pilot: bool = False
     start_indices: tuple[int, ...] | None = None
     start_values: tuple[float, ...] | None = None
+    #: Of pursuit: as resolved by the fit, those a store holds, or their name if it holds none.
+    constants: Tuning | str | None = None
 
     @classmethod
     def checked(
@@ -300,6 +303,7 @@ class Settings:
         for name in ("iterations", "step_size", "exploration"):
             if callable(record[name]):
                 record[name] = _FUNCTION
+        record["constants"] = kept_tuning.written(self.constants)
         return {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
 
     @classmethod
@@ -317,14 +321,17 @@ class Settings:
         for name, value in filled.items():
             if isinstance(value, list):
                 filled[name] = tuple(value)
+        filled["constants"] = kept_tuning.read(filled["constants"])
         return cls(**filled)
 
 
 def complete(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record of settings with what an earlier version did not write.
 
-    Its only fit was "iht", and its noise followed from zCDP: its policies keep the noise they were made with.
+    The first version's only fit was "iht", and its noise followed from zCDP: its policies keep the noise they
+    were made with. Later ones did not write the constants of other fits, whose name is filled in.
     """
+    unrecorded = kept_tuning.UNRECORDED if record.get("fit") in ("pursuit", "dense") else None
     new = {
         "intercept": True,
         "reward_range": None,
@@ -333,6 +340,7 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
         "exploration": 0.0,
         "start_indices": None,
         "start_values": None,
+        "constants": unrecorded,
     }
     return {"fit": "iht", "accounting": "zcdp"} | new | record
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["Tuning", "tuning"]
+__all__ = ["Tuning", "click_tuning", "tuning"]
 
 #: Budgets below this mu pick columns with signs.
 SIGNED_BELOW: Final = 1.3
@@ -79,8 +79,13 @@ class Tuning:
     largest_growth: float = 1.3  # of r in an episode, 3 if the measure was at its cap
     intercept_prior: float = 0.58  # deviation of the mean reward, in r
     context_prior: float = 0.15  # variance of x^2 as told, in x^4
-    far_size: float = 3.2  # deviations from which the rows' sizes are taken for another scale than was told
+    far_size: float = 2.7  # deviations from which the rows' sizes are taken for another scale than was told
     octaves: float = 3.5  # the rows' sizes are measured up to this factor, in powers of two
+    # Of clicks; as they are here they change nothing, as for policies that were made without them.
+    log_odds: float = math.inf  # that a column which is there may move, before anything is known of it
+    whole_residuals: float = 0.0  # the clip on A, in largest residuals
+    whitened_from: float = 0.0  # columns are whitened as if their squares were at least this, if not 0
+    fewest_picks: float = 0.0  # of s
 
 
 _SMALL: Final = Tuning(
@@ -101,6 +106,7 @@ _SMALL: Final = Tuning(
     slow_growth=1.03,
     more_picks=1.25,
     wide_picks=0.26,
+    far_size=3.2,
 )
 _LARGE: Final = Tuning(
     signed=False,
@@ -119,6 +125,7 @@ _LARGE: Final = Tuning(
     growth=0.91,
     slow_growth=1.05,
     more_picks=1.1,
+    far_size=3.2,
     prune=0.9,
     sampling=0.62,
     drift=0.006,
@@ -149,4 +156,27 @@ def tuning(mu: float) -> Tuning:
         pick_clip=between(_SMALL.pick_clip, _LARGE.pick_clip),
         value_clip=between(_SMALL.value_clip, _LARGE.value_clip),
         gain=between(_SMALL.gain, _LARGE.gain),
+    )
+
+
+#: Clicks say less than numbers: so many times as many rows until picks stand out, and less is asked of them.
+_CLICK_ROWS: Final = 4.0
+
+
+@lru_cache(maxsize=64)
+def click_tuning(mu: float) -> Tuning:
+    """Return the constants of the logistic loss for a budget of `mu`."""
+    usual = tuning(mu)
+    return replace(
+        usual,
+        rows_for_noise=_CLICK_ROWS * usual.rows_for_noise,
+        rows_for_sampling=_CLICK_ROWS * usual.rows_for_sampling,
+        stand_out=1.6,
+        patience=1,
+        fast_growth=1.4,
+        gain=0.9,
+        log_odds=1.0,
+        whole_residuals=1.0,
+        whitened_from=0.5,
+        fewest_picks=min(0.05 + 0.12 * mu, 0.4),
     )

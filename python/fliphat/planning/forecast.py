@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
@@ -11,14 +12,15 @@ from fliphat.fit import make_fit
 from fliphat.fit.base import Fit
 from fliphat.fit.iht import Iht
 from fliphat.fit.plan import IhtPlan
-from fliphat.fit.pursuit import Pursuit
 from fliphat.fit.settings import Settings
 from fliphat.planning.detection import Detection
-from fliphat.planning.expected import ExpectedCourse, World
+from fliphat.planning.luck import COURSES, Courses
+from fliphat.planning.world import World
 
 __all__ = ["Plan", "PlannedEpisode", "plan"]
 
 _MOST_ROUNDS: Final = 2**40
+_MOST_SPARSE_ARMS: Final = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,14 +65,17 @@ class Plan:
         The public numbers given.
     episodes : tuple of PlannedEpisode
         Those that begin within the rounds expected. With ``fit="pursuit"`` all but the first follow what is
-        found, so they are those of an average course.
+        found, so lengths, picks and noise are those of a middling course; what is found, and what it is
+        worth, are means of all courses at these rounds.
     learning_starts : int or None
-        About the round from which a round's regret is half of random play's, read between episodes; None if
-        that is not within the rounds expected.
+        About the round from which a round's regret is half of random play's; None if that is not within the
+        rounds expected.
     with_half_epsilon : int or None
         The same with half the epsilon: twice the privacy.
     regret, random_regret : float
         Of all the rounds expected, and of playing them at random.
+    regret_range : (float, float) or None
+        With ``fit="pursuit"``, eight runs in ten are between these.
     assumptions : tuple of str
         What this rests on, in words.
     guarantee : str
@@ -83,6 +88,7 @@ class Plan:
     with_half_epsilon: int | None
     regret: float
     random_regret: float
+    regret_range: tuple[float, float] | None
     assumptions: tuple[str, ...]
     guarantee: str
 
@@ -159,11 +165,13 @@ def plan(
 
     Notes
     -----
-    Nothing here looks at data, so planning costs no privacy. Of pursuit, its own public rules are run on the
-    numbers that it would release on average (:mod:`fliphat.planning.expected`). In simulations of such worlds
-    the predicted regret is within a factor of 2 of the mean of several runs. Single runs differ more, and
-    so do data that are not as `Plan.assumptions` say. Hard thresholding is planned as if columns were
-    independent and rewards had no mean, and fails where they are not.
+    Nothing here looks at data, so planning costs no privacy. Of pursuit, a few dozen courses are drawn with
+    the fit's own code in the world that `Plan.assumptions` describe (:mod:`fliphat.planning.course`), always
+    with the same seeds. Means of simulated policies in such worlds were within a third of the predicted
+    regret (``docs/reproduction.md``); single runs differ more, and so do data that are not as assumed. One
+    run in a few hundred learns nothing for long, because a size was measured wrongly; of the courses drawn,
+    the worst counts as the second worst, so that is not in the numbers. Hard thresholding is planned as if
+    columns were independent and rewards had no mean, and its assumptions say so.
 
     Examples
     --------
@@ -187,12 +195,25 @@ def plan(
         "loss": loss,
         "fit": fit,
     }
-    normal = make_fit(Settings.checked(epsilon=epsilon, **numbers))
-    strict = make_fit(Settings.checked(epsilon=normal.settings.epsilon / 2, **numbers))
-    settings = normal.settings
-    assert isinstance(settings, Settings)
+    settings = Settings.checked(epsilon=epsilon, **numbers)
+    normal = make_fit(settings)
     world = _world(settings, coefficient, arms, matter, correlation, intercept, nonzeros)
-    episodes = _episodes(normal, world, rounds)
+    strict = dataclasses.replace(settings, epsilon=settings.epsilon / 2)
+    regret_range = None
+    if settings.fit == "pursuit":
+        courses = Courses(settings, world, rounds)
+        episodes = _of_pursuit(courses)
+        start, later = courses.start(), None
+        if start is not None:
+            # Rounds long after the start say nothing about it, so they are drawn only if they are needed.
+            later = Courses(strict, world, min(rounds, 4 * start), sizes=False).start()
+            if later is None and rounds > 4 * start:
+                later = Courses(strict, world, rounds, sizes=False).start()
+        lost, regret_range = courses.regret, courses.regret_range
+    else:
+        episodes, with_less = _of_iht(normal, world, rounds), _of_iht(make_fit(strict), world, rounds)
+        start, later = _start(episodes, rounds), _start(with_less, rounds)
+        lost = world.random_regret * _rounds_lost(episodes, rounds)
     return Plan(
         settings={
             "epsilon": epsilon,
@@ -206,10 +227,11 @@ def plan(
             "nonzeros": nonzeros,
         },
         episodes=episodes,
-        learning_starts=_start(episodes, rounds),
-        with_half_epsilon=_start(_episodes(strict, world, rounds), rounds),
-        regret=world.random_regret * _rounds_lost(episodes, rounds),
+        learning_starts=start,
+        with_half_epsilon=later,
+        regret=lost,
         random_regret=world.random_regret * rounds,
+        regret_range=regret_range,
         assumptions=_assumptions(settings, world),
         guarantee=str(normal.guarantee()),
     )
@@ -227,6 +249,8 @@ def _world(
     """Return what is assumed, checked."""
     dim = settings.dim
     density = arguments.integer("nonzeros", dim if nonzeros is None else nonzeros, 1, dim) / dim
+    # Where contexts have zeros every arm is drawn.
+    arms = arguments.integer("arms", arms, 2, 2**20 if density == 1 else _MOST_SPARSE_ARMS)
     correlation = arguments.real("correlation", correlation)
     if not 0 <= correlation < 1:
         raise ValueError(f"correlation must be at least 0 and below 1, got {correlation!r}")
@@ -242,7 +266,7 @@ def _world(
     matter = arguments.integer("matter", matter, 1, dim)
     return World(
         dim=dim,
-        arms=arguments.integer("arms", arms, 2, 2**20),
+        arms=arms,
         matter=matter,
         coefficient=coefficient,
         context_scale=settings.context_scale,
@@ -258,32 +282,34 @@ def _world(
 def _assumptions(settings: Settings, world: World) -> tuple[str, ...]:
     """Return what a plan rests on, a sentence each."""
     columns = "1 column matters," if world.matter == 1 else f"{world.matter:,} columns matter, each"
-    many = round(world.density * world.dim)
-    values = "normal around 0" if world.density == 1 else f"0 but for {many:,} that are normal around 0"
-    related = f"correlated by {world.correlation:g}" if world.correlation else "independent"
-    mean = f"log odds of {world.intercept:g}" if world.logistic else f"a mean of {world.intercept:g}"
-    noise = "" if world.logistic else f", and noise of {world.noise:.2g} that no column explains"
     told = f"{settings.context_scale:g} and {settings.reward_scale:g}"
+    noise = "" if world.logistic else f", and noise of {world.noise:.2g} that no column explains"
+    if settings.fit == "iht":
+        # What its detection is worked out for, whatever world was asked for.
+        values, related, middle = "normal around 0", "independent", 0.0
+        luck = (
+            "luck is average. Hard thresholding does worse, and may learn nothing, where columns are "
+            "correlated, most values are 0 or rewards have a mean"
+        )
+    else:
+        many = round(world.density * world.dim)
+        values = "normal around 0" if world.density == 1 else f"0 but for {many:,} that are normal around 0"
+        related = f"correlated by {world.correlation:g}" if world.correlation else "independent"
+        middle, luck = world.intercept, f"luck is that of {COURSES} drawn courses, their mean where not said"
+    mean = f"log odds of {middle:g}" if world.logistic else f"a mean of {middle:g}"
     return (
         f"{columns} with a coefficient of {world.coefficient:g} and a random sign.",
         f"Values of a context are {values}, of size {world.context_scale:g}; columns are {related}.",
         f"{world.arms:,} arms, alike before their contexts are seen.",
         f"Rewards have {mean} where all columns are 0{noise}.",
-        f"The scales told ({told}) are right, and luck is average.",
+        f"The scales told ({told}) are right, and {luck}.",
     )
 
 
-def _episodes(fit: Fit[Any, Any], world: World, rounds: int) -> tuple[PlannedEpisode, ...]:
-    if isinstance(fit, Pursuit):
-        return _of_pursuit(fit, world, rounds)
-    assert isinstance(fit, Iht)  # one step a fit is for doubling episodes, which are not planned
-    return _of_iht(fit, world, rounds)
-
-
-def _of_pursuit(fit: Pursuit, world: World, rounds: int) -> tuple[PlannedEpisode, ...]:
-    course, found, first = ExpectedCourse(fit, world), [], 1
-    while first <= rounds:
-        step = course.step()
+def _of_pursuit(courses: Courses) -> tuple[PlannedEpisode, ...]:
+    found, first = [], 1
+    for step in courses.middle:
+        after = first + step.plan.rows
         found.append(
             PlannedEpisode(
                 episode=step.plan.episode,
@@ -291,15 +317,17 @@ def _of_pursuit(fit: Pursuit, world: World, rounds: int) -> tuple[PlannedEpisode
                 rounds=step.plan.rows,
                 picks=step.plan.steps.picks,
                 noise=step.noise,
-                smallest_coefficient=step.smallest,
-                regret_share=step.share,
+                smallest_coefficient=courses.smallest(after),
+                regret_share=courses.share(after),
             )
         )
-        first += step.plan.rows
+        first = after
     return tuple(found)
 
 
-def _of_iht(fit: Iht, world: World, rounds: int) -> tuple[PlannedEpisode, ...]:
+def _of_iht(fit: Fit[Any, Any], world: World, rounds: int) -> tuple[PlannedEpisode, ...]:
+    assert isinstance(fit, Iht)  # one step a fit is for doubling episodes, which are not planned
+    assert isinstance(fit.settings, Settings)
     detection = Detection(fit.settings)
     found: list[PlannedEpisode] = []
     first = 1

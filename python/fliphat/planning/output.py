@@ -72,6 +72,9 @@ def _sentences(made: Plan) -> list[str]:
         ]
     share = made.regret / made.random_regret
     told.append(f"Regret of {rounds:,} rounds: about {made.regret:,.0f}, {_percent(share)} of random play's.")
+    if made.regret_range is not None:
+        low, high = made.regret_range
+        told.append(f"Runs differ: eight in ten are between {low:,.0f} and {high:,.0f}.")
     return [*told, "", "This assumes:", *(f"- {sentence}" for sentence in made.assumptions)]
 
 
@@ -98,12 +101,12 @@ def _significant(number: float) -> str:
 
 
 def draw(made: Plan, out: Path) -> None:
-    """Draw the smallest coefficient that is found against rounds, for half, all and twice the epsilon."""
+    """Draw a round's regret over that of random play against rounds, for half, all and twice the epsilon."""
     import matplotlib
 
     matplotlib.use("Agg", force=False)
     from matplotlib import pyplot
-    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.ticker import PercentFormatter
 
     from fliphat.display.figure_style import (
         ORANGE,
@@ -115,34 +118,31 @@ def draw(made: Plan, out: Path) -> None:
     )
 
     epsilon, rounds = made.settings["epsilon"], made.settings["rounds"]
-    size = made.settings["coefficient"]
     colours = epsilon_colours([epsilon / 2, epsilon, 2 * epsilon])
     with matplotlib.rc_context(STYLE):
         figure, axes = pyplot.subplots(figsize=(7.6, 4.6), layout="constrained")
         ends, first = [], rounds
         for level, colour in colours.items():
             other = made if level == epsilon else plan(**{**made.settings, "epsilon": level})
-            seen = [e for e in other.episodes if math.isfinite(e.smallest_coefficient)]
-            steps = [(e.released_before, e.smallest_coefficient) for e in seen if e.released_before <= rounds]
+            steps = [(e.released_before, e.regret_share) for e in other.episodes]
+            steps = [(at, share) for at, share in steps if at <= rounds]
             if not steps:
                 continue
-            x, y = [at for at, _ in steps], [height for _, height in steps]
+            x, y = [at for at, _ in steps], [share for _, share in steps]
             axes.plot(x, y, ".-", color=colour)
             ends.append((y[-1], rf"$\varepsilon$ = {level:g}", colour))
             first = min(first, x[0])
             if other.learning_starts is not None:
-                axes.plot(other.learning_starts, min(size, y[0]), "o", color=colour, markersize=7, zorder=4)
-        axes.axhline(size, color=ORANGE, linestyle="--", linewidth=1.2)
-        ends.append((size, f"wanted: {size:g}", ORANGE))
+                axes.plot(other.learning_starts, 0.5, "o", color=colour, markersize=7, zorder=4)
+        axes.axhline(0.5, color=ORANGE, linestyle="--", linewidth=1.2)
+        ends.append((0.5, "half", ORANGE))
         axes.set_xscale("log")
-        axes.set_yscale("log")
         axes.set_xlim(first / 1.3, rounds)
+        axes.set_ylim(bottom=0.0)
         axes.set_xlabel("round $t$")
-        axes.set_ylabel("smallest coefficient found")
+        axes.set_ylabel("regret of a round, of random play's")
         thousands(axes.xaxis)
-        thousands(axes.yaxis)
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         label_lines(axes, ends)
         start = made.learning_starts
         title = (
@@ -154,6 +154,7 @@ def draw(made: Plan, out: Path) -> None:
             figure,
             title,
             rf"d = {made.settings['dim']:,}, s = {made.settings['sparsity']}, "
+            rf"coefficients of {made.settings['coefficient']:g}, "
             rf"$\delta$ = {made.settings['delta']:g}; worked out from public numbers alone",
         )
         figure.savefig(out)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.fit import make_fit, read_settings
-from fliphat.fit.settings import EngineSettings, PerEpisode, Settings
+from fliphat.fit.settings import FITS, EngineSettings, PerEpisode, Settings
 from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
@@ -186,10 +186,13 @@ class FLIPHAT(LivePolicy):
         retention: AgeLimit | None = None,
         reward_timeout: AgeLimit | None = None,
     ) -> None:
-        # A store goes on with the fit and the noise it was made with, whatever a new one would get.
+        # A store goes on with the fit, the noise and the constants it was made with, whatever a new one would
+        # get; that of another policy is refused by whoever opens it, and says what is wrong.
         kept = None if store is None else kept_choices(store)
+        if kept is not None and kept.fit not in FITS:
+            kept = None
         settings = Settings.checked(
-            default_fit=None if kept is None else kept[0],
+            default_fit=None if kept is None else kept.fit,
             dim=dim,
             sparsity=sparsity,
             epsilon=epsilon,
@@ -222,7 +225,8 @@ class FLIPHAT(LivePolicy):
         arguments.choice("durability", durability, DURABILITIES)
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
         if kept is not None:
-            settings = dataclasses.replace(settings, accounting=kept[1])
+            constants = kept.constants if settings.fit == kept.fit else None
+            settings = dataclasses.replace(settings, accounting=kept.accounting, constants=constants)
         opened = opened_engine(
             make_fit(settings),
             store,

@@ -21,7 +21,7 @@ from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.linear_rule import LinearRule
 from fliphat.policies.live import LivePolicy
-from fliphat.policies.store.opening import DURABILITIES, opened_engine, recorded_settings
+from fliphat.policies.store.opening import DURABILITIES, kept_choices, opened_engine, recorded_settings
 from fliphat.policies.types import Decision, Decisions, SnapshotError, StoreError
 
 __all__ = ["PrivateLinear"]
@@ -136,6 +136,9 @@ class PrivateLinear(LivePolicy):
         arguments.choice("durability", durability, DURABILITIES)
         if store is not None:
             table.to_record()  # refuses ids that a store can't hold, before there is one
+            choices = kept_choices(store)
+            if choices is not None and choices.fit == settings.fit:
+                settings = dataclasses.replace(settings, constants=choices.constants)
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
         engine = self._opened(settings, table, store, durability, limit, ages, witness)
         self._begin(engine, stacklevel=4)

@@ -33,8 +33,10 @@ SOLVERS: Final = ("auto", "pursuit", "iht")
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-30, 1e30
 
 
-#: Labels say less than numbers: with fewer rows times mu a column, hard thresholding has the better classes.
+#: Labels say less than numbers: with fewer rows times mu, or fewer rows, for each column that may be kept,
+#: hard thresholding has the better classes.
 _LOGISTIC_BUDGET: Final = 50.0
+_LOGISTIC_ROWS: Final = 100
 
 
 def choose(solver: str, public: OneFit, only_iht: Mapping[str, bool], *, residual_scale: float) -> str:
@@ -61,7 +63,8 @@ def better_in_parts(fit: PartsFit) -> bool:
     """Whether "auto" fits in parts: by the loss and public numbers alone, as measured on made tables."""
     if fit.pursuit.settings.loss == "squared":
         return True
-    return not fit.whole and fit.budget >= _LOGISTIC_BUDGET
+    rows_of_each = fit.parts.rows / fit.pursuit.settings.sparsity
+    return not fit.whole and fit.budget >= _LOGISTIC_BUDGET and rows_of_each >= _LOGISTIC_ROWS
 
 
 def plan_parts(public: OneFit, *, intercept: bool, residual_scale: float, accounting: str | None) -> PartsFit:

@@ -10,19 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit import kept_tuning
+from fliphat.fit.dense_tuning import DenseTuning
 from fliphat.fit.settings import EngineSettings, complete
+from fliphat.fit.tuning import Tuning
 from fliphat.policies.types import StoreError
 
 if TYPE_CHECKING:
     from fliphat.policies.engine.episode import Episode, Released
     from fliphat.policies.engine.rows import RowStore
 
-__all__ = ["PlayedRounds", "Store", "refuse_other_settings"]
+__all__ = ["KeptChoices", "PlayedRounds", "Store", "kept_from", "refuse_other_settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +114,33 @@ class Store(Protocol):
         """Give the store up; another policy may open it."""
 
 
+class KeptChoices(NamedTuple):
+    """What a store goes on with, whatever a new policy would get: its fit, its accounting, its constants."""
+
+    fit: str
+    accounting: str
+    constants: Any
+
+
+def kept_from(record: dict[str, Any]) -> KeptChoices | None:
+    """Return what a record of settings says; None if it is damaged, which whoever opens the store tells."""
+    settings = complete(record)
+    fit, accounting = settings.get("fit"), settings.get("accounting")
+    if not isinstance(fit, str) or not isinstance(accounting, str):
+        return None
+    try:
+        constants = kept_tuning.read(settings["constants"], DenseTuning if fit == "dense" else Tuning)
+    except (ValueError, TypeError):
+        return None
+    return KeptChoices(fit, accounting, constants)
+
+
 def refuse_other_settings(recorded: dict[str, Any], settings: EngineSettings) -> None:
     """Raise if a store was made with other arguments, and name them."""
     before, now = complete(recorded), settings.to_dict()
     changed = sorted(name for name in now if before.get(name) != now[name])
+    if "fit" in changed:
+        changed = [name for name in changed if name != "constants"]  # which follow from it
     if changed:
         told = ", ".join(f"{name} was {before.get(name)!r}, got {now[name]!r}" for name in changed)
         raise StoreError(f"the store was made with other arguments: {told}")

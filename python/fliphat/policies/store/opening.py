@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 from fliphat.fit.base import Fit
-from fliphat.fit.settings import FITS, complete
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rule import ArmRule
 from fliphat.policies.store import directory
+from fliphat.policies.store.base import KeptChoices, kept_from
 from fliphat.policies.store.directory import DURABILITIES
 from fliphat.policies.store.postgres import is_url
 from fliphat.policies.store.witness import make_witness
@@ -19,16 +19,14 @@ from fliphat.policies.types import StoreError
 __all__ = ["DURABILITIES", "kept_choices", "opened_engine", "recorded_settings"]
 
 
-def kept_choices(store: str | os.PathLike[str]) -> tuple[str, str] | None:
-    """Return the fit and the accounting that a store was made with; None if it is new or can't be read."""
+def kept_choices(store: str | os.PathLike[str]) -> KeptChoices | None:
+    """Return what a store was made with and goes on with; None if it is new or can't be read."""
     if not is_url(store):
         return directory.kept_choices(store)
     from fliphat.policies.store.postgres.store import recorded
 
     record = recorded(str(store))
-    settings = {} if record is None else complete(record)
-    # Those of another policy are refused by whoever opens it, and says what is wrong.
-    return (settings["fit"], settings["accounting"]) if settings.get("fit") in FITS else None
+    return None if record is None else kept_from(record)
 
 
 def recorded_settings(store: str | os.PathLike[str]) -> dict[str, Any]:

@@ -21,12 +21,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.settings import FITS, EngineSettings, complete
+from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine import snapshot
 from fliphat.policies.engine.episode import Episode, Released
 from fliphat.policies.engine.rows import ChosenRows
 from fliphat.policies.store import faults, files
-from fliphat.policies.store.base import PlayedRounds, refuse_other_settings
+from fliphat.policies.store.base import KeptChoices, PlayedRounds, kept_from, refuse_other_settings
 from fliphat.policies.store.directory import ledger
 from fliphat.policies.store.directory.journal import Frame, Journal
 from fliphat.policies.store.directory.ledger import CLAIMED, COMMITTED, OPEN, RELEASED, Ledger
@@ -383,17 +383,15 @@ def _finish_handing_over(directory: Path, known: dict[str, str]) -> None:
     raise StoreError(f"the store was handed over to the file {str(path)!r}: load that")
 
 
-def kept_choices(path: str | os.PathLike[str]) -> tuple[str, str] | None:
-    """Return the fit and the accounting that a store was made with; None if they can't be read.
+def kept_choices(path: str | os.PathLike[str]) -> KeptChoices | None:
+    """Return what a store was made with and goes on with; None if it can't be read.
 
     Only looks: whoever opens the store checks it, and says what is wrong with it.
     """
     try:
-        settings = complete(recorded_settings(path))
+        return kept_from(recorded_settings(path))
     except (StoreError, ValueError, KeyError, TypeError):
         return None
-    fit, accounting = settings["fit"], settings["accounting"]
-    return (fit, accounting) if fit in FITS and isinstance(accounting, str) else None
 
 
 def recorded_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
