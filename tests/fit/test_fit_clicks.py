@@ -28,7 +28,7 @@ def test_coefficients_of_rare_columns_do_not_run_away():
     assert largest < 3 and clicks > 0.58
     # With residuals cut as those of the squared loss they do.
     runaway, fewer = played(301, kept_tuning.unrecorded)
-    assert runaway > 10 and fewer < clicks
+    assert runaway > 2 * largest and fewer < clicks
 
 
 def fit_of(loss, **changes):

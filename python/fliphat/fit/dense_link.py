@@ -37,8 +37,8 @@ class Link:
     linear : bool
         Whether the reward is the score.
     unit : float
-        Slope at a score of zero: coefficients, and what is foreseen of them, are those of the squared loss over
-        this.
+        Slope at a score of zero: coefficients, and what is foreseen of them, are those of the squared loss
+        over this.
     foreseen : callable
         From scores to mean rewards, in -1/2..1/2, and the slopes that steps are made with.
     """
