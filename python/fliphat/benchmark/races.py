@@ -62,6 +62,8 @@ def races() -> Iterator[Callable[[], Race]]:
     yield _shifted_gradient
     yield _whitened_gradient
     yield _settled_sums
+    for dtype in (np.float32, np.float64):
+        yield partial(_second_moments, dtype)
     for n, d in ((8_192, 400), (2_048, 4_000), (16, 509_256)):
         yield partial(_selection, n, d)
     yield _laplace
@@ -206,6 +208,23 @@ def _settled_sums() -> Race:
         kernel=lambda: kernels.settled_sums(X, new, support, y, **measure, threads=1),
         two_threads=lambda: kernels.settled_sums(X, new, support, y, **measure, threads=2),
         plain=lambda: reference.settled_sums(X, new, support, y, **measure),
+    )
+
+
+def _second_moments(dtype: type) -> Race:
+    """Beside the float product of the same rows: plain NumPy is what a caller without integers would write."""
+    n, d, radius = 8_192, 128, 2**15 - 1
+    rows = np.random.default_rng(15).standard_normal((n, d))
+    X: np.ndarray[Any, Any] = rows.astype(dtype)
+    # Most rows are inside the ball, some are cut.
+    scale = radius / (1.1 * np.sqrt(d))
+    return Race(
+        f"second_moments {np.dtype(dtype).name}",
+        f"{n:,} x {d}",
+        kernel=lambda: kernels.second_moments(X, radius=radius, scale=scale, threads=1),
+        two_threads=lambda: kernels.second_moments(X, radius=radius, scale=scale, threads=2),
+        plain=lambda: reference.second_moments(X, radius=radius, scale=scale),
+        best=lambda: rows.T @ rows,
     )
 
 
