@@ -212,7 +212,7 @@ def _settled_sums() -> Race:
 
 
 def _second_moments(dtype: type) -> Race:
-    """Beside the float product of the same rows: plain NumPy is what a caller without integers would write."""
+    """Plain NumPy is the twin; the best is BLAS on float64 rows as they are, without integers or a ball."""
     n, d, radius = 8_192, 128, 2**15 - 1
     rows = np.random.default_rng(15).standard_normal((n, d))
     X: np.ndarray[Any, Any] = rows.astype(dtype)
