@@ -161,12 +161,14 @@ impl Batch {
         self.squares.fill(0);
     }
 
-    /// Add the sums, of which entries `a <= b` are complete, to a square of `width` columns.
+    /// Add the sums to a square of `width` columns, of which entries `a <= b` are complete then.
     pub(super) fn add_to(&self, square: &mut [i64], width: usize) {
-        for a in 0..width {
+        for (a, row) in square.chunks_exact_mut(width).enumerate() {
             let start = block_row(self.panels, a / PANEL) + a % PANEL * PANEL;
-            for b in a..width {
-                square[a * width + b] += self.totals[start + b / PANEL * BLOCK + b % PANEL];
+            // From the first column of the diagonal block on, a panel at a time.
+            for (panel, out) in row.chunks_mut(PANEL).enumerate().skip(a / PANEL) {
+                let sums = &self.totals[start + panel * BLOCK..][..PANEL];
+                out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
             }
         }
     }
