@@ -67,6 +67,8 @@ def races() -> Iterator[Callable[[], Race]]:
     for n, d in ((8_192, 400), (2_048, 4_000), (16, 509_256)):
         yield partial(_selection, n, d)
     yield _laplace
+    for sigma in (1, 1_000, 2**40):
+        yield partial(_rounded_gaussian, sigma)
     for d, s, shape in ((509_256, 50, "one dominates"), (509_256, 50, "all equal"), (400, 10, "random")):
         yield partial(_exponential_peel, d, s, shape)
     yield _noisy_max_peel
@@ -254,6 +256,16 @@ def _laplace() -> Race:
         "1,000,000 samples",
         kernel=lambda: kernels.laplace(1.0, 10**6),
         plain=lambda: reference.laplace(1.0, 10**6, rng),
+    )
+
+
+def _rounded_gaussian(sigma: int) -> Race:
+    values, rng = np.zeros(10**6, np.int64), np.random.default_rng(0)
+    return Race(
+        "gaussian_release",
+        f"1,000,000 values, sigma {sigma:,}",
+        kernel=lambda: kernels.gaussian_release(values, sigma),
+        plain=lambda: reference.gaussian_release(values, sigma, rng),
     )
 
 
