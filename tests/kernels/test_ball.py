@@ -88,6 +88,23 @@ def test_more_rows_than_narrow_sums_can_hold():
     assert alone.tolist() == [[n * MOST**2]]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [25, 127, 128, 129])
+def test_many_columns_equal_the_twin_at_every_level(d, dtype):
+    """Ragged panels, more rows than a batch, rows that fill it early, and rows that count as zeros."""
+    X, _, _ = problem(d, 700, d, dtype)
+    X[::5, 3] *= 1e6  # cut to one full integer: two of them fill 32 bits
+    X[7], X[11, 0], X[13, 1] = 0.0, np.nan, np.inf
+    X[20:24, 4:] = 0.0
+    columns, scales = np.arange(d), np.full(d, MOST / np.sqrt(d))
+    for radius in (MOST, 300):
+        expected = reference.second_moments(X, radius=radius, scale=scales, one=77.0)
+        for level in _native.simd_levels():
+            for how in ({"threads": 1}, {"threads": 2, "block_rows": 90}, {}):
+                found = _native.second_moments(X, columns, scales, 77.0, radius, simd=level, **how)
+                np.testing.assert_array_equal(found.reshape(d + 1, d + 1), expected)
+
+
 def extreme_rows(rng, d):
     """Rows that try to leave the ball: huge, tiny, equal, on an axis, at integers, not finite."""
     row = rng.standard_normal(d) * 10.0 ** rng.integers(-3, 100)

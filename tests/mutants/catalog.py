@@ -218,31 +218,19 @@ MUTANTS = [
         "moments of rows in a box, whose norm nobody checks",
         "rust/core/src/private/ball/mod.rs",
         "        let factor = if square > radius * radius { radius / square.sqrt() } else { 1.0 };\n"
-        "        let (mut norm, mut largest) = (0i64, 0i32);\n"
+        "        // Loops of one thing each: the compiler does not find whole registers of numbers of different sizes.\n"
         "        for (integer, value) in integers.iter_mut().zip(values.iter()) {\n"
-        "            // The conversion rounds toward zero.\n"
-        "            let q = (value * factor) as i32;\n"
-        "            norm += i64::from(q) * i64::from(q);\n"
-        "            largest = largest.max(q.abs());\n"
-        "            *integer = q as i16;\n"
+        "            *integer = rounded_to_zero(value * factor);\n"
         "        }\n"
-        "        if norm > self.radius * self.radius {\n"
-        "            integers.fill(0);\n"
-        "            return 0;\n"
-        "        }\n",
+        "        // Sums of squares up to 2^53 are exact in a float, and one beyond stays beyond.\n"
+        "        let mut norms = [0.0; LANES];\n",
         "        let factor = values.iter().fold(1.0f64, |factor, value| factor.min(radius / value.abs()));\n"
-        "        let (mut norm, mut largest) = (0i64, 0i32);\n"
+        "        // Loops of one thing each: the compiler does not find whole registers of numbers of different sizes.\n"
         "        for (integer, value) in integers.iter_mut().zip(values.iter()) {\n"
-        "            // The conversion rounds toward zero.\n"
-        "            let q = (value * factor) as i32;\n"
-        "            norm += i64::from(q) * i64::from(q);\n"
-        "            largest = largest.max(q.abs());\n"
-        "            *integer = q as i16;\n"
+        "            *integer = rounded_to_zero(value * factor);\n"
         "        }\n"
-        "        if norm < 0 {\n"
-        "            integers.fill(0);\n"
-        "            return 0;\n"
-        "        }\n",
+        "        // Sums of squares up to 2^53 are exact in a float, and one beyond stays beyond.\n"
+        "        let mut norms = [f64::NEG_INFINITY; LANES];\n",
         "private::ball::tests::integers_never_leave_the_ball_and_reach_its_surface",
         "whoever has many large columns",
     ),
@@ -257,6 +245,14 @@ MUTANTS = [
         "        let mut norms = [f64::NEG_INFINITY; TILE];\n",
         "private::ball::tests::no_row_has_moments_beyond_the_ball_and_some_reach_it",
         "pursuit's second moments, which are priced for the ball",
+    ),
+    Mutant(
+        "batches of rows whose products pass 32 bits",
+        "rust/core/src/private/ball/batch.rs",
+        "const REACH: u32 = i32::MAX as u32;",
+        "const REACH: u32 = u32::MAX;",
+        "private::ball::tests::full_rows_do_not_overflow_the_narrow_sums",
+        "rows at the surface of the ball: a sum that wraps moves further than it is priced for",
     ),
     Mutant(
         "large values without noise",

@@ -63,9 +63,13 @@ def races() -> Iterator[Callable[[], Race]]:
     yield _whitened_gradient
     yield _settled_sums
     yield _kalman_step
+    for dtype in (np.float32, np.float64):
+        yield partial(_second_moments, dtype)
     for n, d in ((8_192, 400), (2_048, 4_000), (16, 509_256)):
         yield partial(_selection, n, d)
     yield _laplace
+    for sigma in (1, 1_000, 2**40):
+        yield partial(_rounded_gaussian, sigma)
     for d, s, shape in ((509_256, 50, "one dominates"), (509_256, 50, "all equal"), (400, 10, "random")):
         yield partial(_exponential_peel, d, s, shape)
     yield _noisy_max_peel
@@ -226,6 +230,23 @@ def _kalman_step() -> Race:
     )
 
 
+def _second_moments(dtype: type) -> Race:
+    """Plain NumPy is the twin; the best is BLAS on float64 rows as they are, without integers or a ball."""
+    n, d, radius = 8_192, 128, 2**15 - 1
+    rows = np.random.default_rng(15).standard_normal((n, d))
+    X: np.ndarray[Any, Any] = rows.astype(dtype)
+    # Most rows are inside the ball, some are cut.
+    scale = radius / (1.1 * np.sqrt(d))
+    return Race(
+        f"second_moments {np.dtype(dtype).name}",
+        f"{n:,} x {d}",
+        kernel=lambda: kernels.second_moments(X, radius=radius, scale=scale, threads=1),
+        two_threads=lambda: kernels.second_moments(X, radius=radius, scale=scale, threads=2),
+        plain=lambda: reference.second_moments(X, radius=radius, scale=scale),
+        best=lambda: rows.T @ rows,
+    )
+
+
 def _selection(n: int, d: int) -> Race:
     rng = np.random.default_rng(d)
     contexts = rng.standard_normal((n, 3, d), np.float32)
@@ -252,6 +273,16 @@ def _laplace() -> Race:
         "1,000,000 samples",
         kernel=lambda: kernels.laplace(1.0, 10**6),
         plain=lambda: reference.laplace(1.0, 10**6, rng),
+    )
+
+
+def _rounded_gaussian(sigma: int) -> Race:
+    values, rng = np.zeros(10**6, np.int64), np.random.default_rng(0)
+    return Race(
+        "gaussian_release",
+        f"1,000,000 values, sigma {sigma:,}",
+        kernel=lambda: kernels.gaussian_release(values, sigma),
+        plain=lambda: reference.gaussian_release(values, sigma, rng),
     )
 
 

@@ -10,7 +10,7 @@ from fliphat.kernels import _rows
 
 __all__ = ["gaussian_release"]
 
-_MAX_SCALE = 2**40 - 1
+_MAX_SCALE = 2**40
 
 
 def gaussian_release(values: npt.ArrayLike, sigmas: npt.ArrayLike | int) -> npt.NDArray[np.int64]:
@@ -24,7 +24,7 @@ def gaussian_release(values: npt.ArrayLike, sigmas: npt.ArrayLike | int) -> npt.
     values : array_like of int64, one-dimensional
         Private. Strictly between ``-2**62`` and ``2**62``.
     sigmas : int, or array_like of integers as long as `values`
-        Public. From 1 to ``2**40 - 1``.
+        Public. From 1 to ``2**40``.
 
     Returns
     -------

@@ -14,7 +14,7 @@ const LIMIT: i64 = MAGNITUDE_LIMIT as i64 - 1;
 /// sum of (d_j/sigma_j)^2 at most mu^2, the releases are as private as N(0, 1) against N(mu, 1).
 ///
 /// # Errors
-/// If the lengths differ, a value is 2^62 or more in magnitude, or a sigma is not in 1..2^40. Then nothing is released.
+/// If the lengths differ, a value is 2^62 or more in magnitude, or a sigma is not from 1 to 2^40. Then nothing is released.
 pub fn release_vector(values: &mut [i64], sigmas: &[u64], noise: &mut impl NoiseSource) -> Result<()> {
     if values.len() != sigmas.len() {
         return Err(Error::invalid("sigmas must have one element for each of values"));
@@ -43,7 +43,7 @@ mod tests {
             (vec![1, 2], vec![1]),
             (vec![1 << 62], vec![1]),
             (vec![5, 6], vec![1 << 20, 0]),
-            (vec![5, 6], vec![1 << 20, 1 << 40]),
+            (vec![5, 6], vec![1 << 20, (1 << 40) + 1]),
         ] {
             let mut released = values.clone();
             assert!(release_vector(&mut released, &sigmas, noise).is_err());

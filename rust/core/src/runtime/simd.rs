@@ -18,6 +18,9 @@ enum Set {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// AVX-512 with an instruction that multiplies pairs of 16-bit integers and adds them to a sum.
+    #[cfg(target_arch = "x86_64")]
+    Vnni,
 }
 
 /// Work whose loops gain from wide registers. Implementations mark `run` as `#[inline(always)]`: only code
@@ -43,7 +46,8 @@ impl Level {
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl")
             {
-                return Level(Set::Avx512);
+                let vnni = is_x86_feature_detected!("avx512vnni");
+                return Level(if vnni { Set::Vnni } else { Set::Avx512 });
             }
             if is_x86_feature_detected!("avx2") {
                 return Level(Set::Avx2);
@@ -56,11 +60,11 @@ impl Level {
     pub fn available() -> Vec<Level> {
         let best = Level::best();
         #[cfg(target_arch = "x86_64")]
-        let known = [Set::Baseline, Set::Avx2, Set::Avx512];
+        let known = [Set::Baseline, Set::Avx2, Set::Avx512, Set::Vnni];
         #[cfg(not(target_arch = "x86_64"))]
         let known = [Set::Baseline];
         let widest = known.iter().position(|set| *set == best.0).unwrap_or(0);
-        // Every processor with AVX-512 has AVX2 as well.
+        // Every processor with AVX-512 has AVX2 as well, and VNNI is asked for only where AVX-512 is.
         known[..=widest].iter().map(|set| Level(*set)).collect()
     }
 
@@ -72,6 +76,8 @@ impl Level {
             Set::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Set::Vnni => "avx512vnni",
         }
     }
 
@@ -85,32 +91,51 @@ impl Level {
             Set::Avx2 => unsafe { run_avx2(work) },
             // SAFETY: as above, for all four features that `run_avx512` enables.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { run_avx512(work) },
+            Set::Avx512 | Set::Vnni => unsafe { run_avx512(work) },
         }
     }
 }
 
-/// Columns on either side of a block of [`Level::pair_products`].
-pub const TALL: usize = 4;
-/// See [`TALL`].
-pub const WIDE: usize = 16;
+/// Columns of a panel.
+pub const PANEL: usize = 16;
 
-/// Sums of products: `TALL` columns times `WIDE` columns.
-pub type PairProducts = [[i32; WIDE]; TALL];
+/// Two rows' integers at the columns of a panel: the first row's in the low 16 bits, the second's in the high ones.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub struct RowPair([i32; PANEL]);
+
+impl RowPair {
+    /// No rows.
+    pub const ZERO: RowPair = RowPair([0; PANEL]);
+
+    /// The low 16 bits of each row's integers.
+    #[inline(always)]
+    pub fn new(first: &[i32; PANEL], second: &[i32; PANEL]) -> RowPair {
+        RowPair(std::array::from_fn(|j| first[j] & 0xffff | second[j] << 16))
+    }
+}
+
+/// Sums of products of the columns of one panel with those of another.
+pub type PanelProducts = [[i32; PANEL]; PANEL];
 
 impl Level {
-    /// Sums, over pairs of rows, of the products of columns `top..top + TALL` with columns `left..left + WIDE`.
+    /// Sums, over pairs of rows, of the products of each column of panel `a` with each of panel `b`.
     ///
-    /// `pairs` is the two rows' values at each of `stride` columns, pair after pair. Sums wrap; values of -2^15 are
-    /// not allowed for.
+    /// Both have the same number of pairs. Sums wrap; values of -2^15 are not allowed for.
     #[inline]
-    pub fn pair_products(self, pairs: &[[i16; 2]], stride: usize, top: usize, left: usize) -> PairProducts {
+    pub fn panel_products(self, a: &[RowPair], b: &[RowPair]) -> PanelProducts {
         match self.0 {
-            Set::Baseline => pair_products(pairs, stride, top, left),
-            // SAFETY: both sets are only made by `best` and `available` after the processor was asked, and every
-            // processor with AVX-512 has AVX2 as well.
+            Set::Baseline => panel_products(a, b),
+            // SAFETY: a set is only made by `best` and `available` after the processor was asked for all that the
+            // function of that set enables.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 | Set::Avx512 => unsafe { pair_products_avx2(pairs, stride, top, left) },
+            Set::Avx2 => unsafe { panel_products_avx2(a, b) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { panel_products_avx512(a, b) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Set::Vnni => unsafe { panel_products_vnni(a, b) },
         }
     }
 }
@@ -130,9 +155,10 @@ impl Level {
     pub fn dot_products(self, a: &[i16], others: [&[i16]; DOTS]) -> [i64; DOTS] {
         match self.0 {
             Set::Baseline => dot_products(a, others),
-            // SAFETY: as in `pair_products`.
+            // SAFETY: a set is only made by `best` and `available` after the processor was asked, and every processor
+            // with AVX-512 has AVX2 as well.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 | Set::Avx512 => unsafe { dot_products_avx2(a, others) },
+            Set::Avx2 | Set::Avx512 | Set::Vnni => unsafe { dot_products_avx2(a, others) },
         }
     }
 }
@@ -180,14 +206,13 @@ fn dot_products_avx2(a: &[i16], others: [&[i16]; DOTS]) -> [i64; DOTS] {
     totals
 }
 
-fn pair_products(pairs: &[[i16; 2]], stride: usize, top: usize, left: usize) -> PairProducts {
-    let mut sums = [[0i32; WIDE]; TALL];
-    for pair in pairs.chunks_exact(stride) {
-        let (tall, wide) = (&pair[top..top + TALL], &pair[left..left + WIDE]);
-        for (row, a) in sums.iter_mut().zip(tall) {
-            for (sum, b) in row.iter_mut().zip(wide) {
-                let products = [i32::from(a[0]) * i32::from(b[0]), i32::from(a[1]) * i32::from(b[1])];
-                *sum = sum.wrapping_add(products[0].wrapping_add(products[1]));
+fn panel_products(a: &[RowPair], b: &[RowPair]) -> PanelProducts {
+    let mut sums = [[0i32; PANEL]; PANEL];
+    let halves = |both: i32| [i32::from(both as i16), both >> 16];
+    for (a, b) in a.iter().zip(b) {
+        for (row, a) in sums.iter_mut().zip(a.0.map(halves)) {
+            for (sum, b) in row.iter_mut().zip(b.0.map(halves)) {
+                *sum = sum.wrapping_add((a[0] * b[0]).wrapping_add(a[1] * b[1]));
             }
         }
     }
@@ -197,35 +222,72 @@ fn pair_products(pairs: &[[i16; 2]], stride: usize, top: usize, left: usize) -> 
 /// The compiler does not find the instruction that multiplies two rows at once (`vpmaddwd`) by itself.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn pair_products_avx2(pairs: &[[i16; 2]], stride: usize, top: usize, left: usize) -> PairProducts {
+fn panel_products_avx2(a: &[RowPair], b: &[RowPair]) -> PanelProducts {
     use std::arch::x86_64::{
-        __m256i, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_set1_epi32,
+        __m256i, _mm256_add_epi32, _mm256_load_si256, _mm256_madd_epi16, _mm256_set1_epi32,
         _mm256_setzero_si256, _mm256_storeu_si256,
     };
-    let mut sums = [[_mm256_setzero_si256(); 2]; TALL];
-    for pair in pairs.chunks_exact(stride) {
-        let (tall, wide) = (&pair[top..top + TALL], &pair[left..left + WIDE]);
-        let start = wide.as_ptr().cast::<__m256i>();
-        // SAFETY: `wide` is 16 pairs of 4 bytes, that is two registers; these loads need no alignment.
-        let wide = unsafe { [_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1))] };
-        for (row, a) in sums.iter_mut().zip(tall) {
-            let bits = u32::from(a[0] as u16) | u32::from(a[1] as u16) << 16;
-            let both = _mm256_set1_epi32(bits as i32);
-            row[0] = _mm256_add_epi32(row[0], _mm256_madd_epi16(both, wide[0]));
-            row[1] = _mm256_add_epi32(row[1], _mm256_madd_epi16(both, wide[1]));
+    // Eight of sixteen registers are sums: four columns of `a` at a time.
+    const TALL: usize = 4;
+    let mut products = [[0; PANEL]; PANEL];
+    for (top, out) in products.as_chunks_mut::<TALL>().0.iter_mut().enumerate() {
+        let mut sums = [[_mm256_setzero_si256(); 2]; TALL];
+        for (a, b) in a.iter().zip(b) {
+            let start = b.0.as_ptr().cast::<__m256i>();
+            // SAFETY: `b` is 16 values of 4 bytes, that is two registers, and aligned for them.
+            let wide = unsafe { [_mm256_load_si256(start), _mm256_load_si256(start.add(1))] };
+            for (row, both) in sums.iter_mut().zip(&a.0.as_chunks::<TALL>().0[top]) {
+                let both = _mm256_set1_epi32(*both);
+                row[0] = _mm256_add_epi32(row[0], _mm256_madd_epi16(both, wide[0]));
+                row[1] = _mm256_add_epi32(row[1], _mm256_madd_epi16(both, wide[1]));
+            }
         }
-    }
-    let mut products = [[0; WIDE]; TALL];
-    for (out, row) in products.iter_mut().zip(sums) {
-        let start = out.as_mut_ptr().cast::<__m256i>();
-        // SAFETY: `out` is 16 values of 4 bytes, that is two registers; these stores need no alignment.
-        unsafe {
-            _mm256_storeu_si256(start, row[0]);
-            _mm256_storeu_si256(start.add(1), row[1]);
+        for (out, row) in out.iter_mut().zip(sums) {
+            let start = out.as_mut_ptr().cast::<__m256i>();
+            // SAFETY: `out` is 16 values of 4 bytes, that is two registers; these stores need no alignment.
+            unsafe {
+                _mm256_storeu_si256(start, row[0]);
+                _mm256_storeu_si256(start.add(1), row[1]);
+            }
         }
     }
     products
 }
+
+/// The same with registers of a whole panel: sixteen of thirty-two are sums.
+#[cfg(target_arch = "x86_64")]
+macro_rules! wide_panel_products {
+    ($name:ident, $features:literal, |$sum:ident, $a:ident, $b:ident| $add:expr) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $features)]
+        fn $name(a: &[RowPair], b: &[RowPair]) -> PanelProducts {
+            #[allow(clippy::wildcard_imports)] // Each use takes the instructions that its set has.
+            use std::arch::x86_64::*;
+            let mut sums = [_mm512_setzero_si512(); PANEL];
+            for (a, b) in a.iter().zip(b) {
+                // SAFETY: `b` is 16 values of 4 bytes, that is one register, and aligned for it.
+                let $b = unsafe { _mm512_load_si512(b.0.as_ptr().cast::<__m512i>()) };
+                for (sum, both) in sums.iter_mut().zip(&a.0) {
+                    let ($sum, $a) = (*sum, _mm512_set1_epi32(*both));
+                    *sum = $add;
+                }
+            }
+            let mut products = [[0; PANEL]; PANEL];
+            for (out, sum) in products.iter_mut().zip(sums) {
+                // SAFETY: `out` is 16 values of 4 bytes, that is one register; this store needs no alignment.
+                unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast::<__m512i>(), sum) };
+            }
+            products
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+wide_panel_products!(panel_products_avx512, "avx512f,avx512bw", |sum, a, b| {
+    _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
+});
+#[cfg(target_arch = "x86_64")]
+wide_panel_products!(panel_products_vnni, "avx512f,avx512vnni", |sum, a, b| _mm512_dpwssd_epi32(sum, a, b));
 
 /// A number within 2^20 of 0, rounded toward zero; further off, and for NaN, one that is as large as that.
 ///
@@ -270,26 +332,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pair_products_are_the_same_at_every_level() {
-        let stride = 48;
-        let value = |i: usize| ((i * 7919) % 65_535) as i32 - 32_767;
-        let pairs: Vec<[i16; 2]> =
-            (0..3 * stride).map(|i| [value(i) as i16 / 3, value(i + 999) as i16 / 3]).collect();
-        for (top, left) in [(0, 0), (4, 16), (44, 32)] {
-            let expected = pair_products(&pairs, stride, top, left);
-            let at = |p: usize, j: usize| pairs[p * stride + j].map(i32::from);
-            let slow = |a: usize, b: usize| {
-                (0..3).map(|p| at(p, a)[0] * at(p, b)[0] + at(p, a)[1] * at(p, b)[1]).sum::<i32>()
+    fn panel_products_are_the_same_at_every_level() {
+        let value = |i: usize| (((i * 7919) % 65_535) as i32 - 32_767) / 3;
+        let row = |r: usize| std::array::from_fn(|j| value(r * 101 + j));
+        let panel = |p: usize| -> Vec<[[i32; PANEL]; 2]> {
+            (0..3).map(|i| [row(10 * p + 2 * i), row(10 * p + 2 * i + 1)]).collect()
+        };
+        let pairs = |rows: &[[[i32; PANEL]; 2]]| -> Vec<RowPair> {
+            rows.iter().map(|[first, second]| RowPair::new(first, second)).collect()
+        };
+        for (a, b) in [(0, 0), (0, 1), (5, 2)] {
+            let (a, b) = (panel(a), panel(b));
+            let slow = |i: usize, j: usize| {
+                a.iter().zip(&b).map(|(a, b)| a[0][i] * b[0][j] + a[1][i] * b[1][j]).sum::<i32>()
             };
-            assert_eq!(expected[3][15], slow(top + 3, left + 15));
+            let expected: PanelProducts = std::array::from_fn(|i| std::array::from_fn(|j| slow(i, j)));
             for level in Level::available() {
-                assert_eq!(level.pair_products(&pairs, stride, top, left), expected, "{}", level.name());
+                assert_eq!(level.panel_products(&pairs(&a), &pairs(&b)), expected, "{}", level.name());
             }
         }
         // Two full rows just fit.
-        let full = vec![[i16::MAX; 2]; WIDE];
+        let full = [i32::from(i16::MAX); PANEL];
+        let (plus, minus) =
+            ([RowPair::new(&full, &full)], [RowPair::new(&full.map(|q| -q), &full.map(|q| -q))]);
         for level in Level::available() {
-            assert_eq!(level.pair_products(&full, WIDE, 0, 0)[0][0], 2 * 32_767 * 32_767);
+            assert_eq!(level.panel_products(&plus, &plus), [[2 * 32_767 * 32_767; PANEL]; PANEL]);
+            assert_eq!(level.panel_products(&plus, &minus), [[-2 * 32_767 * 32_767; PANEL]; PANEL]);
         }
     }
 

@@ -1,14 +1,13 @@
 //! Rounded Gaussian noise: what adding continuous Gaussian noise to an integer and rounding the sum amounts to.
 
 use super::bernoulli::Decider;
-use super::checked_scale;
 use super::float::EXP_SERIES;
 use super::scaled_exp::{INVERSE_LN_2, ScaledExp};
 use crate::noise::entropy::NoiseSource;
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
 use crate::runtime::simd::{Level, Vectorised};
 
-/// P(Z = z) = P(z - 1/2 < N(0, sigma^2) < z + 1/2), for every integer z and an integer sigma in 1..2^40.
+/// P(Z = z) = P(z - 1/2 < N(0, sigma^2) < z + 1/2), for every integer z and an integer sigma from 1 to 2^40.
 ///
 /// So an integer plus Z is the rounded sum of that integer and Gaussian noise: post-processing of the Gaussian
 /// mechanism, and exactly as private.
@@ -30,6 +29,10 @@ pub struct RoundedGaussian {
     decider: Decider,
 }
 
+/// What sigma enters: products with 64 bits, in 128; `part + sigma` below 2^63 + 2^40; k sigma with k <= 3 below 2^42, and
+/// with any other k in 128 bits. No error bound depends on it: they are about x alone.
+const LARGEST_SIGMA: u64 = 1 << 40;
+
 /// In units of 1/64: weights of k = 0, 1, 2, 3, and one for all that follow.
 const WEIGHTS: u64 = 64 + 64 + 16 + 1 + 1;
 /// 2^32 mod WEIGHTS: so many low halves are refused, to make the choice uniform.
@@ -39,9 +42,14 @@ impl RoundedGaussian {
     /// Noise of standard deviation `sigma` before rounding.
     ///
     /// # Errors
-    /// If sigma is not in 1..2^40; the message calls it `name`.
+    /// If sigma is not from 1 to 2^40; the message calls it `name`.
     pub fn new(name: &str, sigma: u64) -> Result<Self> {
-        Ok(RoundedGaussian { sigma: checked_scale(name, sigma)?, decider: Decider::FAST })
+        if !(1..=LARGEST_SIGMA).contains(&sigma) {
+            return Err(Error::invalid(format!(
+                "{name} must be an integer from 1 to {LARGEST_SIGMA}, got {sigma}"
+            )));
+        }
+        Ok(RoundedGaussian { sigma, decider: Decider::FAST })
     }
 
     /// The same sampler decided by integers alone. For tests.
@@ -421,7 +429,7 @@ mod tests {
 
     #[test]
     fn floats_and_integers_give_the_same_samples_from_the_same_bits() {
-        for sigma in [1, 2, 3, 97, 1024, 65_537, 1 << 20, (1 << 28) + 1, 1 << 32, (1 << 40) - 1] {
+        for sigma in [1, 2, 3, 97, 1024, 65_537, 1 << 20, (1 << 28) + 1, 1 << 32, (1 << 40) - 1, 1 << 40] {
             let (fast, exact) = (sampler(sigma), sampler(sigma).always_exact());
             let (mut left, mut right) = (SeededNoise::new(8, sigma), SeededNoise::new(8, sigma));
             for _ in 0..1500 {
@@ -528,7 +536,7 @@ mod tests {
 
     #[test]
     fn the_second_moment_is_that_of_the_normal_plus_a_twelfth() {
-        for sigma in [1u64, 7, 1 << 20, (1 << 40) - 1] {
+        for sigma in [1u64, 7, 1 << 20, (1 << 40) - 1, 1 << 40] {
             let (sampler, mut noise) = (sampler(sigma), SeededNoise::new(9, sigma));
             let variance = (sigma as f64).powi(2);
             let second: f64 =
@@ -538,5 +546,21 @@ mod tests {
             let expected = 1.0 + 1.0 / (12.0 * variance);
             assert!((second - expected).abs() < 5.0 * (2.2f64 / 1e5).sqrt(), "{sigma}: {second}");
         }
+    }
+
+    #[test]
+    fn the_largest_sigma_is_a_power_of_two_and_rounds_by_the_first_digits_alone() {
+        let largest = sampler(1 << 40);
+        for bad in [0, (1 << 40) + 1, u64::MAX] {
+            assert!(RoundedGaussian::new("sigma", bad).is_err());
+        }
+        // sigma x_0 is `head` / 2^24: no digit that follows can carry one from below a half to it.
+        let rounded =
+            |head| largest.rounded(3, head, &mut Digits(Vec::new()), &mut ScriptedNoise::new(vec![]));
+        assert_eq!(rounded((1 << 23) - 1), 3 << 40);
+        assert_eq!(rounded(1 << 23), (3 << 40) + 1);
+        assert_eq!(rounded(u64::MAX), 4 << 40);
+        assert_eq!(largest.settled_by_head(proposal(0, false), u64::MAX), Some(1 << 40));
+        assert_eq!(largest.settled_by_head(proposal(144, true), u64::MAX), Some(-4 << 40));
     }
 }

@@ -56,7 +56,7 @@ pub fn ball_gradient<R: BallRows>(
 struct Sums {
     totals: Vec<i64>,
     values: Vec<f64>,
-    integers: Vec<i16>,
+    integers: Vec<i32>,
 }
 
 struct AddBlock<'a, 'b, R> {

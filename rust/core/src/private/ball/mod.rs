@@ -9,6 +9,7 @@
 //! The integers are bitwise a function of the row and of public numbers: squares are added in fixed lanes, in
 //! the order of the columns given, so that storage, position, threads and instruction set change nothing.
 
+mod batch;
 mod gradient;
 mod moments;
 mod rows;
@@ -118,16 +119,14 @@ impl BallMap {
         found.ok().map(|index| self.sorted[index].1)
     }
 
-    /// Turn the scaled values of a row, times `multiplier`, into integers of norm at most `radius`. Returns the
-    /// largest magnitude among them.
+    /// Turn the scaled values of a row, times `multiplier`, into integers of norm at most `radius`. Returns how
+    /// many of them are not zero.
     ///
-    /// `values` has one entry for each column; entries of `values` and `integers` beyond them are scratch.
+    /// Both slices have one entry for each column and the constant; entries beyond them are zeros and stay so.
     #[inline(always)]
-    fn quantise(&self, values: &mut [f64], multiplier: f64, integers: &mut [i16]) -> i16 {
-        let width = self.width();
-        let (values, integers) = (&mut values[..width], &mut integers[..width]);
+    fn quantise(&self, values: &mut [f64], multiplier: f64, integers: &mut [i32]) -> usize {
         if let Some(one) = self.one {
-            values[width - 1] = one;
+            values[self.width() - 1] = one;
         }
         let mut lanes = [0.0; LANES];
         let mut chunks = values.chunks_exact_mut(LANES);
@@ -149,19 +148,26 @@ impl BallMap {
             return 0;
         }
         let factor = if square > radius * radius { radius / square.sqrt() } else { 1.0 };
-        let (mut norm, mut largest) = (0i64, 0i32);
+        // Loops of one thing each: the compiler does not find whole registers of numbers of different sizes.
         for (integer, value) in integers.iter_mut().zip(values.iter()) {
-            // The conversion rounds toward zero.
-            let q = (value * factor) as i32;
-            norm += i64::from(q) * i64::from(q);
-            largest = largest.max(q.abs());
-            *integer = q as i16;
+            *integer = rounded_to_zero(value * factor);
         }
-        if norm > self.radius * self.radius {
+        // Sums of squares up to 2^53 are exact in a float, and one beyond stays beyond.
+        let mut norms = [0.0; LANES];
+        let (whole, rest) = integers.as_chunks::<LANES>();
+        for chunk in whole {
+            for (norm, q) in norms.iter_mut().zip(chunk.map(f64::from)) {
+                *norm += q * q;
+            }
+        }
+        for (norm, q) in norms.iter_mut().zip(rest) {
+            *norm += f64::from(*q) * f64::from(*q);
+        }
+        if norms.iter().sum::<f64>() > radius * radius {
             integers.fill(0);
             return 0;
         }
-        largest as i16
+        integers.iter().fold(0u32, |count, q| count + u32::from(*q != 0)) as usize
     }
 }
 

@@ -1,21 +1,27 @@
 //! Second moments of rows cut to a ball: exact integer sums of `q q'`.
 //!
-//! Rows are kept as pairs, so that one multiply-add instruction multiplies two of them. Products of a batch of
-//! rows are added in 32 bits and the batch ends before that could overflow, which the largest integers of its
-//! rows tell: the sums over batches are in 64 bits. A row with few non-zero integers is added entry by entry
-//! instead. Which way a row takes can't be seen in the sums.
+//! Rows are collected and multiplied many at a time: see [`batch`](super::batch), and [`tile`](super::tile) for few
+//! columns. A row with few non-zero integers is added entry by entry instead. Which way a row takes can't be seen
+//! in the sums.
 
 use std::ops::Range;
 
+use super::batch::{Batch, MOST_BATCH};
 use super::tile::{TILE, TileMoments};
 use super::{BallMap, BallRows, MOST_ROWS};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::memory::{make_room, with_room, zeros};
+use crate::runtime::memory::{with_room, zeros};
 use crate::runtime::parallel::{Plan, in_blocks};
-use crate::runtime::simd::{Level, TALL, Vectorised, WIDE};
+use crate::runtime::simd::{Level, Vectorised};
 
-/// Row pairs of a batch at most: they stay in the nearest cache.
-const BATCH: usize = 64;
+/// Rows between one that is read and one that is asked for.
+const AHEAD: usize = 4;
+
+/// Few rows are cut into this many blocks at least, so that threads end at about the same time.
+const BLOCKS: usize = 8;
+
+/// Fewer rows than this are not worth a block of their own.
+const FEWEST: usize = 32;
 
 /// With at most so many columns, rows are added sixteen at a time: see [`tile`](super::tile).
 const NARROW: usize = 24;
@@ -44,20 +50,19 @@ pub fn second_moments<R: BallRows>(
     if width <= NARROW {
         return narrow_moments(rows, map, present, plan);
     }
+    // A batch is added when its block ends: blocks that are shorter than a batch multiply fewer rows at a time.
+    let block_rows = plan.block_rows.unwrap_or(n.div_ceil(BLOCKS).clamp(FEWEST, MOST_BATCH));
+    let blocks = Plan { block_rows: Some(block_rows), ..plan };
     let parts = in_blocks(
         n,
         width.saturating_mul(width) / 8,
-        plan,
+        blocks,
         || Sums::new(width, plan.level),
         |range, sums| plan.level.run(AddBlock { rows, range, present, map, sums }),
     )?;
     let mut total = zeros(width.checked_mul(width).ok_or(Error::Memory)?)?;
     for part in parts {
-        for a in 0..width {
-            for b in a..width {
-                total[a * width + b] += part.totals[a * part.stride + b];
-            }
-        }
+        part.batch.add_to(&mut total, width);
     }
     mirror(&mut total, width);
     Ok(total)
@@ -136,97 +141,20 @@ impl<R: BallRows> Vectorised for AddNarrow<'_, '_, R> {
     }
 }
 
-/// One thread's sums. Of `totals`, only entries with `a <= b` are complete.
+/// One thread's sums.
 struct Sums {
-    totals: Vec<i64>,
-    /// Width rounded up to whole blocks; the columns beyond hold zeros.
-    stride: usize,
-    /// `[first row, second row]` of each pair at each column, pair after pair.
-    pairs: Vec<[i16; 2]>,
-    rows: usize,
-    /// What the 32-bit sums of this batch can reach at most.
-    reach: i64,
+    batch: Batch,
     values: Vec<f64>,
-    integers: Vec<i16>,
+    integers: Vec<i32>,
     places: Vec<usize>,
-    level: Level,
 }
 
 impl Sums {
     fn new(width: usize, level: Level) -> Result<Self> {
-        let stride = width.next_multiple_of(WIDE);
-        let size = stride.checked_mul(stride).ok_or(Error::Memory)?;
-        let mut pairs = Vec::new();
-        make_room(&mut pairs, BATCH * stride)?;
-        pairs.resize(BATCH * stride, [0; 2]);
-        Ok(Sums {
-            totals: zeros(size)?,
-            stride,
-            pairs,
-            rows: 0,
-            reach: 0,
-            values: zeros(width)?,
-            integers: zeros(width)?,
-            places: with_room(width)?,
-            level,
-        })
+        let batch = Batch::new(width, level)?;
+        let padded = batch.padded();
+        Ok(Sums { batch, values: zeros(padded)?, integers: zeros(padded)?, places: with_room(width)? })
     }
-
-    /// Add the row in `integers`, whose largest magnitude is `largest`.
-    #[inline(always)]
-    fn add(&mut self, largest: i16) {
-        self.places.clear();
-        if non_zero(&self.integers) * FEW <= self.integers.len() {
-            let (integers, places) = (&self.integers, &mut self.places);
-            places.extend((0..integers.len()).filter(|j| integers[*j] != 0));
-            for (first, a) in places.iter().enumerate() {
-                let row = &mut self.totals[a * self.stride..][..self.stride];
-                for b in &places[first..] {
-                    row[*b] += i64::from(integers[*a]) * i64::from(integers[*b]);
-                }
-            }
-            return;
-        }
-        let square = i64::from(largest) * i64::from(largest);
-        if self.reach + square > i64::from(i32::MAX) || self.rows == 2 * BATCH {
-            self.flush();
-        }
-        self.reach += square;
-        let (pair, side) = (self.rows / 2, self.rows % 2);
-        let pairs = &mut self.pairs[pair * self.stride..][..self.stride];
-        if side == 0 {
-            // The first row of a pair clears what an earlier batch left beside it.
-            pairs.iter_mut().zip(&self.integers).for_each(|(both, q)| *both = [*q, 0]);
-        } else {
-            pairs.iter_mut().zip(&self.integers).for_each(|(both, q)| *both = [both[0], *q]);
-        }
-        self.rows += 1;
-    }
-
-    /// Add the products of the batch's rows to the 64-bit sums.
-    #[inline(always)]
-    fn flush(&mut self) {
-        let pairs = &self.pairs[..self.rows.div_ceil(2) * self.stride];
-        for top in (0..self.stride).step_by(TALL) {
-            for left in (top / WIDE * WIDE..self.stride).step_by(WIDE) {
-                let block = self.level.pair_products(pairs, self.stride, top, left);
-                for (r, row) in block.iter().enumerate() {
-                    let totals = &mut self.totals[(top + r) * self.stride + left..][..WIDE];
-                    for (total, sum) in totals.iter_mut().zip(row) {
-                        *total += i64::from(*sum);
-                    }
-                }
-            }
-        }
-        (self.rows, self.reach) = (0, 0);
-    }
-}
-
-/// How many integers are not zero, counted in as narrow lanes as they lie in.
-#[inline(always)]
-fn non_zero(integers: &[i16]) -> usize {
-    let count = |chunk: &[i16]| chunk.iter().fold(0u16, |count, q| count + u16::from(*q != 0));
-    integers.chunks(1 << 12).map(|chunk| usize::from(count(chunk))).sum()
 }
 
 struct AddBlock<'a, 'b, R> {
@@ -243,17 +171,26 @@ impl<R: BallRows> Vectorised for AddBlock<'_, '_, R> {
     #[inline(always)]
     fn run(self) -> Result<()> {
         let AddBlock { rows, range, present, map, sums } = self;
+        let end = range.end;
         for i in range {
+            if i + AHEAD < end {
+                rows.ask_for(i + AHEAD);
+            }
             if present.is_some_and(|flags| flags[i] == 0) {
                 continue;
             }
             rows.gather(i, map, &mut sums.values)?;
-            let largest = map.quantise(&mut sums.values, 1.0, &mut sums.integers);
-            if largest != 0 {
-                sums.add(largest);
+            let non_zero = map.quantise(&mut sums.values, 1.0, &mut sums.integers);
+            if non_zero * FEW > map.width() {
+                sums.batch.push(&mut sums.integers);
+            } else if non_zero > 0 {
+                let Sums { batch, integers, places, .. } = &mut *sums;
+                places.clear();
+                places.extend((0..map.width()).filter(|j| integers[*j] != 0));
+                batch.add_entries(integers, places);
             }
         }
-        sums.flush();
+        sums.batch.flush();
         Ok(())
     }
 }

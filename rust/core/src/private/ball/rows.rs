@@ -4,6 +4,10 @@ use super::BallMap;
 use crate::matrix::scalar::Real;
 use crate::matrix::{Csr, Dense, Index};
 use crate::runtime::error::Result;
+use crate::runtime::simd::prefetch;
+
+/// Bytes that come from memory together.
+const LINE: usize = 64;
 
 /// Rows that can be cut to a ball.
 pub trait BallRows: Sync {
@@ -11,6 +15,8 @@ pub trait BallRows: Sync {
     fn rows(&self) -> usize;
     /// Number of columns.
     fn columns(&self) -> usize;
+    /// Ask for row `i`, which will be read soon.
+    fn ask_for(&self, i: usize);
     /// Write `x_j * scale_j` of row `i` at the map's columns.
     ///
     /// # Errors
@@ -25,6 +31,11 @@ impl<T: Real> BallRows for Dense<'_, T> {
 
     fn columns(&self) -> usize {
         Dense::columns(self)
+    }
+
+    #[inline(always)]
+    fn ask_for(&self, i: usize) {
+        self.row(i).iter().step_by(LINE / size_of::<T>()).for_each(prefetch);
     }
 
     #[inline(always)]
@@ -52,6 +63,9 @@ impl<T: Real, I: Index> BallRows for Csr<'_, T, I> {
     fn columns(&self) -> usize {
         Csr::columns(self)
     }
+
+    #[inline(always)]
+    fn ask_for(&self, _: usize) {}
 
     #[inline(always)]
     fn gather(&self, i: usize, map: &BallMap, values: &mut [f64]) -> Result<()> {

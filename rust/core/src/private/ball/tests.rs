@@ -44,7 +44,7 @@ fn slow_moments(x: &[f64], width: usize, scale: f64, one: Option<f64>, radius: i
 
 #[test]
 fn moments_equal_the_plain_sums_however_they_are_computed() {
-    for (n, width) in [(1, 1), (7, 3), (40, 16), (301, 17), (130, 40)] {
+    for (n, width) in [(1, 1), (7, 3), (40, 16), (301, 17), (130, 40), (300, 25), (5, 48), (260, 65)] {
         let x = numbers(n * width, width);
         for (scale, radius) in [(3e4, MOST_RADIUS), (900.0, 1000), (0.5, 1), (1e9, 30_000)] {
             for one in [None, Some(500.0)] {
@@ -73,10 +73,44 @@ fn full_rows_do_not_overflow_the_narrow_sums() {
         let q = slow(&x[..width], 1.0, None, 1.0, MOST_RADIUS);
         assert_eq!(sums.expect("valid")[0], n as i64 * q[0] * q[0]);
     }
+    // Full rows of either sign, on two axes: their products are the largest and the smallest that there are.
+    let (n, width) = (301, 40);
+    let half = MOST_RADIUS as f64 / 2f64.sqrt();
+    let value = |i: usize, j: usize| match j {
+        0 => half,
+        39 => half * (1.0 - 2.0 * (i % 2) as f64),
+        _ => 1.0,
+    };
+    let x: Vec<f64> = (0..n * width).map(|k| value(k / width, k % width)).collect();
+    for part in [1, 2] {
+        // Every row, and every second one: signs that differ and signs that agree.
+        let x: Vec<f64> = x.chunks(width).step_by(part).flatten().copied().collect();
+        let rows = Dense::new(&x, x.len() / width, width).expect("shape");
+        let expected = slow_moments(&x, width, 1.0, None, MOST_RADIUS);
+        for level in Level::available() {
+            let plan = Plan { level, ..Plan::default() };
+            let sums = second_moments(&rows, &map(width, 1.0, None, MOST_RADIUS), None, plan);
+            assert_eq!(sums, Ok(expected.clone()), "{}", level.name());
+        }
+    }
     let largest = [MOST_RADIUS as f64];
     let largest = Dense::new(&largest, 1, 1).expect("shape");
     let square = second_moments(&largest, &map(1, 1.0, None, MOST_RADIUS), None, Plan::default());
     assert_eq!(square, Ok(vec![MOST_RADIUS * MOST_RADIUS]));
+}
+
+#[test]
+fn rows_of_few_and_of_many_integers_may_alternate() {
+    let (n, width) = (77, 50);
+    let x: Vec<f64> = numbers(n * width, 4)
+        .into_iter()
+        .enumerate()
+        .map(|(k, x)| if k / width % 3 == 0 && k % 17 != 0 { 0.0 } else { x })
+        .collect();
+    let expected = slow_moments(&x, width, 9e3, None, MOST_RADIUS);
+    let rows = Dense::new(&x, n, width).expect("shape");
+    let sums = second_moments(&rows, &map(width, 9e3, None, MOST_RADIUS), None, Plan::default());
+    assert_eq!(sums, Ok(expected));
 }
 
 #[test]
@@ -109,7 +143,7 @@ fn integers_never_leave_the_ball_and_reach_its_surface() {
             for seed in 0..200 {
                 let size = 10f64.powi(seed as i32 % 12 - 3) * radius as f64;
                 let mut values: Vec<f64> = numbers(width, seed).iter().map(|x| x * size).collect();
-                let mut integers = vec![0; width];
+                let mut integers = vec![0i32; width];
                 map.quantise(&mut values, 1.0, &mut integers);
                 let norm: i64 = integers.iter().map(|q| i64::from(*q) * i64::from(*q)).sum();
                 assert!(norm <= radius * radius);
@@ -126,14 +160,14 @@ fn values_that_are_not_finite_make_a_zero_row() {
     let map = map(3, 1.0, Some(7.0), 100);
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 1e200] {
         for place in 0..3 {
-            let (mut values, mut integers) = ([1.0, 2.0, 3.0, 0.0], [9; 4]);
+            let (mut values, mut integers) = ([1.0, 2.0, 3.0, 0.0], [9i32; 4]);
             values[place] = bad;
             assert_eq!(map.quantise(&mut values, 1.0, &mut integers), 0);
             assert_eq!(integers, [0; 4]);
         }
     }
     for bad in [f64::NAN, f64::INFINITY] {
-        let mut integers = [9; 4];
+        let mut integers = [9i32; 4];
         assert_eq!(map.quantise(&mut [0.0, 2.0, 3.0, 0.0], bad, &mut integers), 0);
         assert_eq!(integers, [0; 4]);
     }
