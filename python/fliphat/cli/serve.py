@@ -16,21 +16,29 @@ def add(commands: Any) -> None:
     serve = commands.add_parser(
         "serve",
         help="a policy behind HTTP",
-        description="Plays one policy for many clients. A new store needs the policy's arguments; one that "
-        "exists goes on with its own. Tokens come from files, or from the environment variables "
-        "FLIPHAT_WRITE_TOKEN and FLIPHAT_OPERATOR_TOKEN.",
+        description="Plays one policy for many clients: FLIPHAT, or PrivateLinear if --arms is given. A new "
+        "store needs the policy's arguments; one that exists goes on with its own. Tokens come from files, "
+        "or from the environment variables FLIPHAT_WRITE_TOKEN and FLIPHAT_OPERATOR_TOKEN.",
         examples=[
             "fliphat serve store --policy policy.toml --write-token-file w --operator-token-file o",
             "fliphat serve store --dim 100 --sparsity 5 --epsilon 1 --delta 1e-6 --no-token",
+            "fliphat serve store --dim 8 --arms a,b --context-norm 1.6 --epsilon 1 --delta 1e-6 --no-token",
             "fliphat serve store --port 8377 --log-requests",
         ],
     )
     serve.add_argument("store", metavar="STORE", help="a directory, or postgresql://... for many workers")
-    serve.add_argument("--policy", type=Path, metavar="FILE", help="the policy's arguments, as TOML")
+    serve.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help='the policy\'s arguments, as TOML; policy = "..." names it',
+    )
     serve.add_argument("--dim", type=positive, help="coordinates of a context")
-    serve.add_argument("--sparsity", type=positive, help="coordinates that may matter")
     serve.add_argument("--epsilon", type=float, help="privacy budget")
     serve.add_argument("--delta", type=float, help="privacy slack, such as 1e-6")
+    serve.add_argument("--sparsity", type=positive, help="FLIPHAT: coordinates that may matter")
+    serve.add_argument("--arms", help="PrivateLinear: ids of the arms, such as red,blue, or how many")
+    serve.add_argument("--context-norm", type=float, help="PrivateLinear: length that contexts have at most")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     serve.add_argument("--port", type=positive, default=8377, help="port to listen on (%(default)s)")
     serve.add_argument("--workers", type=positive, default=1, help="processes, with a database (%(default)s)")
@@ -96,15 +104,17 @@ def _policy(chosen: argparse.Namespace) -> dict[str, Any] | None:
     """Return the policy's arguments, None if none were given."""
     import tomllib
 
+    from fliphat.serve.opening import checked_arguments
+
     given: dict[str, Any] = {}
     if chosen.policy is not None:
         given = tomllib.loads(chosen.policy.read_text(encoding="utf-8"))
-    for name in ("dim", "sparsity", "epsilon", "delta"):
+    for name in ("dim", "epsilon", "delta", "sparsity", "arms", "context_norm"):
         value = getattr(chosen, name)
+        if name == "arms" and value is not None:
+            value = int(value) if value.isdigit() else [one.strip() for one in value.split(",")]
         if value is not None:
             if name in given:
                 raise ValueError(f"{name} is in the policy's file already: give it once")
             given[name] = value
-    if any(name in given for name in ("store", "durability")):
-        raise ValueError("store and durability belong to the command line, not to the policy's file")
-    return given or None
+    return checked_arguments(given) if given else None

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.health import HealthWarning
+from fliphat.policies.live import LivePolicy
 from fliphat.serve import logs
 from fliphat.serve.app import make_app
+from fliphat.serve.opening import open_policy
 from fliphat.serve.settings import Limits, Tokens
 
 __all__ = ["Choices", "run_server"]
@@ -41,7 +42,8 @@ class Choices:
     store : str
         A directory, or the address of a database.
     policy : dict or None
-        Arguments of :class:`fliphat.FLIPHAT`; None to go on with those that the store was made with.
+        Arguments of the policy, and perhaps its class as ``policy``; None to go on with those that the store
+        was made with.
     """
 
     store: str
@@ -66,12 +68,9 @@ class Choices:
         """Whether the policy lives in a database, where many workers can play it."""
         return self.store.startswith(("postgresql://", "postgres://"))
 
-    def open_policy(self) -> FLIPHAT:
+    def open_policy(self) -> LivePolicy:
         """Open the policy. The server syncs groups of calls itself, before it answers any of them."""
-        durability: Any = "full" if self.in_database else "group"
-        if self.policy is None:
-            return FLIPHAT.open(self.store, durability=durability)
-        return FLIPHAT(**self.policy, store=self.store, durability=durability)
+        return open_policy(self.store, self.policy, "full" if self.in_database else "group")
 
 
 def run_server(chosen: Choices) -> int:
@@ -169,6 +168,7 @@ def impatient_protocol(seconds: float) -> Any:
 
     class Impatient(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
         _timer: Any = None  # while a head is awaited
+        _in_head = False
         _head_bytes = 0
 
         def data_received(self, data: bytes) -> None:
@@ -178,6 +178,8 @@ def impatient_protocol(seconds: float) -> Any:
                     self.transport.close()
                     return
             super().data_received(data)
+            if self._in_head and self._timer is None:  # most heads come whole, and need no timer
+                self._timer = self.loop.call_later(seconds, self.transport.close)
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -185,10 +187,10 @@ def impatient_protocol(seconds: float) -> Any:
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            if self._timer is None:
-                self._timer = self.loop.call_later(seconds, self.transport.close)
+            self._in_head = True
 
         def on_headers_complete(self) -> None:
+            self._in_head = False
             self._stop_timer()
             super().on_headers_complete()
 
