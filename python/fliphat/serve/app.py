@@ -199,7 +199,7 @@ class _Service:
         terms = self.owner.terms
         if terms.arms is None:
             raise Refusal(
-                409, "no arms", "every round of this policy brings its arms: there is no list of them"
+                404, "no arms", "every round of this policy brings its arms: there is no list of them"
             )
         await send_answer(send, json.dumps({"arms": terms.arms, "numbers": terms.ids}).encode())
         return 200
