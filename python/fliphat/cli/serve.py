@@ -27,31 +27,52 @@ def add(commands: Any) -> None:
         ],
     )
     serve.add_argument("store", metavar="STORE", help="a directory, or postgresql://... for many workers")
-    serve.add_argument(
+    policy = serve.add_argument_group("the policy of a new store")
+    policy.add_argument(
         "--policy",
         type=Path,
         metavar="FILE",
-        help='the policy\'s arguments, as TOML; policy = "..." names it',
+        help='all its arguments, as TOML; policy = "..." names its class',
     )
-    serve.add_argument("--dim", type=positive, help="coordinates of a context")
-    serve.add_argument("--epsilon", type=float, help="privacy budget")
-    serve.add_argument("--delta", type=float, help="privacy slack, such as 1e-6")
-    serve.add_argument("--sparsity", type=positive, help="FLIPHAT: coordinates that may matter")
-    serve.add_argument("--arms", help="PrivateLinear: ids of the arms, such as red,blue, or how many")
-    serve.add_argument("--context-norm", type=float, help="PrivateLinear: length that contexts have at most")
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
-    serve.add_argument("--port", type=positive, default=8377, help="port to listen on (%(default)s)")
-    serve.add_argument("--workers", type=positive, default=1, help="processes, with a database (%(default)s)")
-    serve.add_argument("--write-token-file", type=Path, metavar="FILE", help="who has it may play")
-    serve.add_argument(
-        "--operator-token-file", type=Path, metavar="FILE", help="who has it sees private counts"
+    policy.add_argument("--dim", type=positive, metavar="D", help="columns of a context")
+    policy.add_argument("--epsilon", type=float, metavar="E", help="privacy budget")
+    policy.add_argument("--delta", type=float, metavar="P", help="privacy slack, such as 1e-6")
+    policy.add_argument("--sparsity", type=positive, metavar="S", help="FLIPHAT: columns that may matter")
+    policy.add_argument("--arms", metavar="IDS", help="PrivateLinear: ids such as red,blue, or how many")
+    policy.add_argument(
+        "--context-norm", type=float, metavar="R", help="PrivateLinear: length that contexts have at most"
     )
-    serve.add_argument("--no-token", action="store_true", help="let everybody on this machine do everything")
-    serve.add_argument("--max-body", type=positive, default=8 * 2**20, help="bytes of a body (%(default)s)")
-    serve.add_argument("--max-waiting", type=positive, default=4096, help="requests that wait (%(default)s)")
-    serve.add_argument("--max-wait", type=float, default=30.0, help="seconds for an answer (%(default)s)")
-    serve.add_argument("--max-read", type=float, default=10.0, help="seconds to send a request (%(default)s)")
-    serve.add_argument(
+    who = serve.add_argument_group("who may do what, and where")
+    who.add_argument("--write-token-file", type=Path, metavar="FILE", help="who has it may play")
+    who.add_argument(
+        "--operator-token-file",
+        type=Path,
+        metavar="FILE",
+        help="who has it sees private counts, and changes arms",
+    )
+    who.add_argument("--no-token", action="store_true", help="let everybody on this machine do everything")
+    who.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    who.add_argument(
+        "--port", type=positive, default=8377, metavar="N", help="port to listen on (%(default)s)"
+    )
+    who.add_argument(
+        "--workers", type=positive, default=1, metavar="N", help="processes, with a database (%(default)s)"
+    )
+    limits = serve.add_argument_group("limits and logs")
+    most = 8 * 2**20
+    limits.add_argument(
+        "--max-body", type=positive, default=most, metavar="N", help="bytes of a body (8 MiB)"
+    )
+    limits.add_argument(
+        "--max-waiting", type=positive, default=4096, metavar="N", help="requests that wait (%(default)s)"
+    )
+    limits.add_argument(
+        "--max-wait", type=float, default=30.0, metavar="S", help="seconds for an answer (%(default)s)"
+    )
+    limits.add_argument(
+        "--max-read", type=float, default=10.0, metavar="S", help="seconds to send a request (%(default)s)"
+    )
+    limits.add_argument(
         "--log-requests", action="store_true", help="a line for every request, not only refused ones"
     )
     serve.set_defaults(run=run)

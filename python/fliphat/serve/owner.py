@@ -330,8 +330,10 @@ class Owner:
         return self._policy
 
     def _publish(self, policy: LivePolicy) -> None:
+        arms, public = self._terms.arms, self.public
         if self._concurrent:  # what is public is asked of the database: not after every round
-            if time.monotonic() < self._published + _PUBLISH:
+            same = public is not None and public.shown.get("arms") == arms
+            if same and time.monotonic() < self._published + _PUBLISH:
                 return
             self._published = time.monotonic()
         before, seen = self.public, policy._look()
@@ -343,7 +345,6 @@ class Owner:
             guarantee, findings = before.guarantee, before.findings
         else:
             guarantee, findings = policy.guarantee, policy.health.findings
-        arms = self._terms.arms
         if before is not None and before.episode == seen.episode and before.shown.get("arms") == arms:
             shown = before.shown
         else:
