@@ -195,3 +195,58 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+# Answers in one piece
+
+
+def raw(server, head, body=b""):
+    """Return everything that is answered to a request on a connection that is then closed."""
+    with server.raw() as connection:
+        connection.sendall(head.encode() + b"\r\n" + body)
+        connection.settimeout(30)
+        data = b""
+        while part := connection.recv(65536):
+            data += part
+    return data
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    with served(lambda: sparse(tmp_path_factory.mktemp("plain") / "s")) as server:
+        yield server
+
+
+CLOSE = "Host: x\r\nConnection: close\r\n"
+
+
+def test_an_answer_without_a_body_arrives(plain):
+    data = raw(plain, f"HEAD /healthz HTTP/1.1\r\n{CLOSE}")
+    assert data.startswith(b"HTTP/1.1 200") and data.endswith(b"\r\n\r\n")
+
+
+def test_a_client_that_asks_before_it_sends_is_told_to_go_on(plain):
+    body = json.dumps({"contexts": good(sparse, 1)}).encode()
+    head = f"POST /select HTTP/1.1\r\n{CLOSE}Authorization: Bearer {WRITE}\r\nContent-Length: {len(body)}\r\n"
+    with plain.raw() as connection:
+        connection.settimeout(30)
+        connection.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert b"HTTP/1.1 200" in connection.recv(65536)
+
+
+def test_requests_one_behind_the_other_are_answered_in_order(plain):
+    body = json.dumps({"contexts": good(sparse, 1)}).encode()
+    head = f"POST /select HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {WRITE}\r\nContent-Length: {len(body)}\r\n\r\n"
+    data = raw(plain, "", (head.encode() + body) * 3 + f"GET /healthz HTTP/1.1\r\n{CLOSE}\r\n".encode())
+    parts = data.split(b"HTTP/1.1 200 OK")[1:]
+    assert len(parts) == 4 and b'"status"' in parts[3]
+    ids = [int(json.loads(part.split(b"\r\n\r\n", 1)[1])["id"]) for part in parts[:3]]
+    assert ids == sorted(set(ids))
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("GET", "/select", 405)])
+def test_what_starlette_answers_arrives_too(plain, method, path, status):
+    assert raw(plain, f"{method} {path} HTTP/1.1\r\n{CLOSE}").startswith(b"HTTP/1.1 %d" % status)
+    assert b"Invalid HTTP" in raw(plain, "no request at all\r\n")

@@ -1,6 +1,5 @@
 """PrivateLinear behind HTTP: one context a round, arms by id, arms that come and go; and what opens what."""
 
-import json
 import threading
 
 import numpy as np
@@ -12,6 +11,7 @@ pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
 from fliphat import FLIPHAT, PrivateLinear
+from fliphat.display.store_report import store_lines
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.policies.types import StoreError
 from fliphat.serve import Client, ServerError, bodies
@@ -106,7 +106,9 @@ def test_a_stored_policy_is_played_inspected_and_gone_on_with(store):
         assert shown["arms"] == client.get("/arms")["arms"] == ["blue", 7, "green"]
     seen = inspect_path(store)
     assert seen["rounds"] == 25 and verify_path(store).ok
-    assert "PrivateLinear" in json.dumps(seen) and seen["settings"]["dim"] == DIM
+    assert seen["policy"] == "PrivateLinear" and seen["arms"] == ["blue", 7, "green"]
+    told = "\n".join(store_lines(seen))
+    assert f"PrivateLinear: dim {DIM}" in told and "arms blue, 7, green" in told
     # Arguments of the beginning, whose arms are not those of now; and none at all.
     for given in (ARGUMENTS, ARGUMENTS | {"policy": "PrivateLinear"}, None):
         with open_policy(str(store), given, "full") as again:
@@ -115,7 +117,9 @@ def test_a_stored_policy_is_played_inspected_and_gone_on_with(store):
         open_policy(str(store), ARGUMENTS | {"epsilon": 2.0}, "full")
     with served(lambda: open_policy(str(store), None, "full")) as server, server.client() as client:
         assert client.select(contexts(0), user="a", key="k")[:4] == first[:4]  # an arm that is gone, too
-        assert {one.arm for one in client.select_batch(contexts(3, 40), users=range(100, 140))} <= {
+        assert {
+            one.arm for one in client.select_batch(contexts(3, 40), users=[f"v{i}" for i in range(40)])
+        } <= {
             "blue",
             7,
             "green",

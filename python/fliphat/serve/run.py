@@ -158,11 +158,41 @@ def _log_to_stderr() -> None:
     logs.LOGGER.propagate = False
 
 
+class _HeadWithBody:
+    """A transport that sends the head of an answer with its body, in one piece: uvicorn hands over both."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport, self._head = transport, b""
+
+    def write(self, data: bytes) -> None:
+        """Send, or hold a head that has a body of known length."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head + data)
+        elif data.endswith(b"\r\n\r\n") and b"\r\ncontent-length: " in data:
+            self._head = data
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """Send a head whose answer has no body."""
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        """Send what is held, and close."""
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 def impatient_protocol(seconds: float) -> Any:
     """Return uvicorn's protocol with limits on how long a request's head may take and how large it may be.
 
     Without them a client that sends a byte now and then keeps a connection for ever, and one that never ends
-    its head fills the memory.
+    its head fills the memory. Answers are sent in one piece.
     """
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -183,6 +213,7 @@ def impatient_protocol(seconds: float) -> Any:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self.transport = _HeadWithBody(transport)
             self._timer = self.loop.call_later(seconds, transport.close)
 
         def on_message_begin(self) -> None:
@@ -193,6 +224,10 @@ def impatient_protocol(seconds: float) -> Any:
             self._in_head = False
             self._stop_timer()
             super().on_headers_complete()
+
+        def on_response_complete(self) -> None:
+            self.transport.flush()
+            super().on_response_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()
