@@ -221,11 +221,10 @@ def test_rows_for_one_round_are_not_taken_for_rounds_of_fliphat(tmp_path):
 
 
 def test_arms_that_json_can_not_hold_are_refused(tmp_path):
-    policy = PrivateLinear([b"red", b"blue"], DIM, 1.0, 0.01, context_norm=2.0)
-    from fliphat.serve.terms import terms_of
-
+    PrivateLinear([b"red", b"blue"], DIM, 1.0, 0.01, context_norm=2.0, store=tmp_path / "s").close()
     with pytest.raises(ValueError, match="must be str or int"):
-        terms_of(policy, policy._fit.table)
+        open_policy(str(tmp_path / "s"), None, "group")
+    PrivateLinear.open(tmp_path / "s").close()  # it was let go
 
 
 # Which policy, from which arguments

@@ -13,6 +13,7 @@ from fliphat.policies.live import LivePolicy
 from fliphat.policies.store.base import refuse_other_settings
 from fliphat.policies.store.opening import recorded_settings
 from fliphat.policies.types import StoreError
+from fliphat.serve.terms import terms_of
 
 __all__ = ["POLICIES", "checked_arguments", "open_policy"]
 
@@ -50,8 +51,18 @@ def checked_arguments(given: dict[str, Any]) -> dict[str, Any]:
 def open_policy(store: str, given: dict[str, Any] | None, durability: Any) -> LivePolicy:
     """Open the policy of a store; `given` are its arguments, None to go on with those it was made with.
 
-    A PrivateLinear goes on with the arms that its store has now, whatever `given` says: clients changed them.
+    A PrivateLinear goes on with the arms that its store has now, whatever `given` says.
     """
+    policy = _opened(store, given, durability)
+    try:
+        terms_of(policy, getattr(policy._fit, "table", None))  # refuses arms that JSON can't hold
+    except BaseException:
+        policy.close()
+        raise
+    return policy
+
+
+def _opened(store: str, given: dict[str, Any] | None, durability: Any) -> LivePolicy:
     try:
         record = recorded_settings(store)
     except StoreError:

@@ -124,8 +124,13 @@ def _serve(chosen: Choices, sockets: Any = None) -> None:
 
     warnings.simplefilter("ignore", HealthWarning)  # /healthz and /metrics tell
     _log_to_stderr()
+    # Here, where an error is one line for whoever started the server, and not the trace of a framework.
+    opened = [chosen.open_policy()]
     app = make_app(
-        chosen.open_policy, tokens=chosen.tokens, limits=chosen.limits, log_requests=chosen.log_requests
+        lambda: opened.pop() if opened else chosen.open_policy(),
+        tokens=chosen.tokens,
+        limits=chosen.limits,
+        log_requests=chosen.log_requests,
     )
     config = uvicorn.Config(
         app,
@@ -148,6 +153,8 @@ def _serve(chosen: Choices, sockets: Any = None) -> None:
         uvicorn.Server(config).run(sockets=sockets)
     finally:
         signal.signal(signal.SIGTERM, before)
+        for left in opened:  # the port was taken
+            left.close()
 
 
 def _log_to_stderr() -> None:
