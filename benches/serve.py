@@ -1,8 +1,10 @@
 """Rounds a second behind HTTP beside an application that does nothing, in one run on loopback.
 
 64 clients, each with one connection and one request under way; the store is a directory, and every answer is
-on disk before it is sent. What counts is the ratio to a Starlette application that answers the same requests
-with a constant, and how many rounds share a sync. Both are bounded in number and in time.
+on disk before it is sent. What counts is the ratio to a Starlette application that reads the same requests
+and answers with a constant, and how many rounds share a sync. The ratio to one that does not even read the
+body is printed beside it. Rounds are those inside an episode; the line "with releases" is a policy from its
+first round on, whose short episodes end every few hundred rounds. Everything is bounded in number and time.
 
     python benches/serve.py [--requests 6000] [--clients 64] [--dim 100] [--repeats 3]
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -36,7 +39,11 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 async def nothing(request):
     return PlainTextResponse("nothing")
-app = Starlette(routes=[Route("/select", nothing, methods=["POST"]), Route("/healthz", nothing)])
+async def reads(request):
+    await request.body()
+    return PlainTextResponse("nothing")
+routes = [Route("/select", reads, methods=["POST"]), Route("/unread", nothing, methods=["POST"])]
+app = Starlette(routes=[*routes, Route("/healthz", nothing)])
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="critical", access_log=False)
 """
 
@@ -155,29 +162,41 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--directory", type=Path, help="where the store is made (a temporary directory)")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=chosen.directory) as directory:
-        ports = free_port(), free_port()
-        store = [
-            "-c",
-            "import sys; from fliphat.cli import main; sys.exit(main())",
-            "serve",
-            directory + "/store",
-            "--port",
-            str(ports[1]),
-        ]
-        policy = ["--dim", str(chosen.dim), "--sparsity", "5", "--epsilon", "1", "--delta", "1e-6"]
+    bodies = requests_of(chosen.dim)
+    with tempfile.TemporaryDirectory(dir=chosen.directory) as directory, contextlib.ExitStack() as stack:
+        nothing, ours = Server(), [Server(), Server()]
+        stack.enter_context(nothing.started(["-c", NOTHING, str(nothing.port)]))
+        # No episode ends while it is measured; and the default, whose first ones are short.
+        for server, first_episode in zip(ours, ("first_episode = 1000000\n", ""), strict=True):
+            policy = Path(directory, f"{server.port}.toml")
+            policy.write_text(
+                f"dim = {chosen.dim}\nsparsity = 5\nepsilon = 1.0\ndelta = 1e-6\n{first_episode}"
+            )
+            command = [SERVE, "serve", f"{directory}/{server.port}", "--port", str(server.port)]
+            stack.enter_context(server.started(["-c", *command, "--policy", str(policy)]))
+        for name, (requests, rounds) in bodies.items():
+            measure(name, requests, rounds, nothing, ours[0], chosen)
+        measure("json, with releases", *bodies["json"], nothing, ours[1], chosen)
+
+
+SERVE = "import sys; from fliphat.cli import main; sys.exit(main())"
+
+
+class Server:
+    """A server process on a port of its own."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+
+    @contextlib.contextmanager
+    def started(self, arguments: list[str]):
         tokens = {"FLIPHAT_WRITE_TOKEN": TOKEN, "FLIPHAT_OPERATOR_TOKEN": TOKEN}
-        servers = [
-            start([sys.executable, "-c", NOTHING, str(ports[0])], {}, ports[0]),
-            start([sys.executable, *store, *policy], tokens, ports[1]),
-        ]
+        self.process = start([sys.executable, *arguments], tokens, self.port)
         try:
-            for name, (bodies, rounds) in requests_of(chosen.dim).items():
-                measure(name, bodies, rounds, ports, [server.pid for server in servers], chosen)
+            yield
         finally:
-            for server in servers:
-                server.terminate()
-                server.wait(30)
+            self.process.terminate()
+            self.process.wait(60)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -189,34 +208,41 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(name: str, bodies: list[bytes], rounds: int, ports, pids, chosen) -> None:
-    """Print the median ratio of runs that take turns, so that both see the same machine.
+def measure(name: str, bodies: list[bytes], rounds: int, nothing: Server, ours: Server, chosen) -> None:
+    """Print the median of the ratios of runs that take turns, so that all see the same machine.
 
     The ratio of processor time a request is printed too: a busy machine moves it less.
     """
-    rates: list[list[float]] = [[], []]
-    cpu, answered, times = [0.0, 0.0], [0, 0], []
+    unread = [one.replace(b"POST /select", b"POST /unread", 1) for one in bodies]
+    turns = [(nothing, bodies), (ours, bodies), (nothing, unread)]
+    rates: list[list[float]] = [[], [], []]
+    cpu, answered, times = [0.0] * 3, [0] * 3, []
     shared = np.zeros(2)
     count = max(chosen.clients, chosen.requests // (4 if rounds > 1 else 1))
     for _ in range(chosen.repeats):
-        for which in (0, 1):
-            before, spent = np.array(syncs(ports[1])), cpu_seconds(pids[which])
-            rate, work = asyncio.run(load(ports[which], bodies, count, chosen.clients))
+        for which, (server, requests) in enumerate(turns):
+            before, spent = np.array(syncs(ours.port)), cpu_seconds(server.process.pid)
+            rate, work = asyncio.run(load(server.port, requests, count, chosen.clients))
             if work.failed:
                 raise SystemExit(f"{work.failed} requests failed")
             rates[which].append(rate)
-            cpu[which] += cpu_seconds(pids[which]) - spent
+            cpu[which] += cpu_seconds(server.process.pid) - spent
             answered[which] += len(work.times)
-            if which:
-                shared += np.array(syncs(ports[1])) - before
+            if server is ours:
+                shared += np.array(syncs(ours.port)) - before
                 times += work.times
-    nothing, ours = (float(np.median(one)) for one in rates)
+    reads, rate, unread_rate = (np.array(one) for one in rates)
     costs = [1e6 * spent / served for spent, served in zip(cpu, answered, strict=True)]
+    typical = float(np.median(rate))
     print(
-        f"{name}: {ours:,.0f} requests/s ({ours * rounds:,.0f} rounds/s), nothing {nothing:,.0f}: "
-        f"{ours / nothing:.0%}; {shared[1] * rounds / shared[0]:.1f} rounds a sync; "
+        f"{name}: {typical:,.0f} requests/s ({typical * rounds:,.0f} rounds/s), "
+        f"nothing {np.median(reads):,.0f}: "
+        f"{np.median(rate / reads):.0%} (best turn {(rate / reads).max():.0%}), of one that does not read "
+        f"{np.median(rate / unread_rate):.0%}; {shared[1] * rounds / shared[0]:.1f} rounds a sync; "
         f"p50 {np.percentile(times, 50) * 1e3:.1f} ms, p99 {np.percentile(times, 99) * 1e3:.1f} ms; "
-        f"CPU a request {costs[1]:.0f} us, nothing {costs[0]:.0f} us: {costs[0] / costs[1]:.0%}"
+        f"CPU a request {costs[1]:.0f} us, nothing {costs[0]:.0f} us: {costs[0] / costs[1]:.0%}, "
+        f"does not read {costs[2]:.0f} us",
+        flush=True,
     )
 
 

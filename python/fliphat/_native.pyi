@@ -32,6 +32,7 @@ __all__ = [
     "price",
     "project_l1",
     "read_all",
+    "read_contexts",
     "relative_gradient",
     "round_words",
     "row_numbers",
@@ -45,6 +46,7 @@ __all__ = [
     "settled_sums",
     "shifted_gradient",
     "simd_levels",
+    "sync_files",
     "whitened_gradient",
 ]
 
@@ -57,6 +59,10 @@ _Call = tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64], FitSetting
 _Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
 
 def simd_levels() -> list[str]: ...
+def sync_files(descriptors: list[int]) -> None: ...
+def read_contexts(
+    body: bytes, dim: int, double: bool
+) -> tuple[NDArray[Any], str | int | None, str | int | None] | None: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
 def gaussian_release(
     values: NDArray[np.int64], sigmas: NDArray[np.uint64], *, seed: int | None = None

@@ -147,6 +147,7 @@ class Fits:
 def without_syncs(monkeypatch):
     """Leave out waiting for the disk, which only a machine that stops would notice."""
     monkeypatch.setattr(files, "sync", lambda _: None)
+    monkeypatch.setattr(files, "sync_all", lambda _: None)
     monkeypatch.setattr(files, "sync_directory", lambda _: None)
     monkeypatch.setattr(ledger, "_SYNCHRONOUS", "OFF")
 

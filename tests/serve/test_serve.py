@@ -1,5 +1,6 @@
 """A served policy does what the policy does: rounds, batches, keys, rewards, public facts, numbers."""
 
+import html
 import json
 import re
 import threading
@@ -175,15 +176,14 @@ def together(server, count, what):
 def test_rounds_that_wait_for_the_disk_share_a_sync(server, monkeypatch):
     server.ask("POST", "/select", {"contexts": contexts(0).tolist(), "key": "first"})
     begun, go_on = threading.Event(), threading.Event()
-    real, calls = files.sync, []
+    real = files.sync_all
 
-    def slow(descriptor):
-        calls.append(descriptor)
+    def slow(descriptors):
         begun.set()
         assert go_on.wait(30)
-        real(descriptor)
+        real(descriptors)
 
-    monkeypatch.setattr(files, "sync", slow)
+    monkeypatch.setattr(files, "sync_all", slow)
     before, groups, told = server.owner.public.rounds, [], server.owner.on_group
     monkeypatch.setattr(server.owner, "on_group", lambda jobs: (groups.append(jobs), told(jobs)))
     body = {"contexts": contexts(1).tolist()}
@@ -236,14 +236,14 @@ def test_whoever_waits_too_long_is_told_whether_it_happened(store):
     limits = Limits(wait=0.4)
     with served(lambda: FLIPHAT(**ARGUMENTS, store=store, durability="group"), limits=limits) as server:
         begun, go_on = threading.Event(), threading.Event()
-        real = FLIPHAT.select
+        real = server.owner._policy._select_each
 
-        def slow(self, *arguments):
+        def slow(*arguments):
             begun.set()
             assert go_on.wait(30)
-            return real(self, *arguments)
+            return real(*arguments)
 
-        server.owner._policy.select = slow.__get__(server.owner._policy)
+        server.owner._policy._select_each = slow
         first = []
         body = {"contexts": contexts(0).tolist(), "key": "first"}
         thread = threading.Thread(target=lambda: first.append(server.ask("POST", "/select", body)))
@@ -263,8 +263,8 @@ def test_more_than_may_wait_are_refused_at_once(store):
     limits = Limits(waiting=1)
     with served(lambda: FLIPHAT(**ARGUMENTS, store=store, durability="group"), limits=limits) as server:
         policy, begun, go_on = server.owner._policy, threading.Event(), threading.Event()
-        real = policy.select
-        policy.select = lambda *given: (begun.set(), go_on.wait(30), real(*given))[2]
+        real = policy._select_each
+        policy._select_each = lambda *given: (begun.set(), go_on.wait(30), real(*given))[2]
         body = {"contexts": contexts(0).tolist()}
         thread = threading.Thread(target=lambda: server.ask("POST", "/select", body))
         thread.start()
@@ -278,15 +278,17 @@ def test_more_than_may_wait_are_refused_at_once(store):
 def test_the_description_has_every_address_and_loads_nothing(server):
     told = server.ask("GET", "/openapi.json", token=None)[1]
     paths = {route.path for route in server.app.routes}
-    assert set(told["paths"]) | {"/"} == paths
+    assert set(told["paths"]) | {"/", "/arms"} == paths  # arms only where the policy has a list of them
+    assert server.ask("GET", "/arms", token=None)[1]["error"] == "no arms"
     page = server.ask("GET", "/", token=None)[1].decode()
     assert not re.search(r"<script|https?://|@import|src=|<link", page)
     for path in told["paths"]:
         assert path in page
-    # What the page shows as a body is one that can be read, with as many columns as the policy has.
-    shown = re.findall(r"<pre>(.*?)</pre>", page)
-    assert len(shown) == 5
-    assert json.dumps(openapi.document(Limits())) == json.dumps(told)
+    shown = [json.loads(html.unescape(one)) for one in re.findall(r"<pre>(.*?)</pre>", page)]
+    assert len(shown) == 10 and f"FLIPHAT, with {DIM} columns" in page
+    assert shown[0]["contexts"] == [[0.5, 0.5, 0.5, 0.5, "..."]] * 2
+    assert json.dumps(openapi.document(Limits(), server.owner.terms)) == json.dumps(told)
+    assert told["components"]["schemas"]["Round"]["properties"]["contexts"]["items"]["maxItems"] == DIM
 
 
 def test_stopping_answers_what_was_accepted_and_keeps_it(store):

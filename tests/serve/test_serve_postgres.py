@@ -173,10 +173,57 @@ def test_a_database_that_is_away_for_a_while(url, database, start):
     assert code == 0 and '"store failed"' in lines and "fliphat_rounds" not in lines
 
 
+LINEAR = [*NEW[:2], "--arms", "a,b", "--context-norm", "2", *NEW[4:]]
+
+
+OTHER = [*NEW[:4], "--epsilon", "2", *NEW[6:]]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words", "workers"),
+    [
+        (NEW, OTHER, "epsilon was 1.0, got 2.0", 1),
+        (NEW, OTHER, "epsilon was 1.0, got 2.0", 2),
+        (LINEAR, [*LINEAR[:-4], "--epsilon", "2", *LINEAR[-2:]], "epsilon was 1.0, got 2.0", 1),
+        (LINEAR, NEW, "PrivateLinear", 1),
+        (NEW, LINEAR, "FLIPHAT", 1),
+    ],
+)
+def test_another_policy_on_the_same_database_is_refused_in_words(url, start, first, second, words, workers):
+    running = start(url, *first)
+    command = [sys.executable, "-c", SERVE, "serve", url, *second, "--no-token", "--workers", str(workers)]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert told.returncode == 2 and words in told.stderr and told.stderr.count("\n") == 1
+    assert running.client.get("/healthz")["status"] == "ok"
+
+
+def test_a_database_that_goes_read_only_for_a_while(url, database, start):
+    process, name = start(url, *NEW), url.rsplit("/", 1)[1]
+    before = process.client.select(GOOD, key="before")
+
+    def read_only(state):
+        with database.connect() as admin:
+            admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {state}")
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+            )
+
+    read_only("on")
+    with Client(process.client.url, WRITE, attempts=1) as hasty:
+        with pytest.raises(ServerError, match="503 store: the store can't be written now"):
+            hasty.select(GOOD, key="meanwhile")
+        assert hasty.get("/estimate")["episodes_released"] == 0  # what is public is still known
+    read_only("off")
+    assert process.client.select(GOOD * 2, key="before")[:4] == before[:4]
+    assert process.client.select(GOOD, key="meanwhile").id % 2**40 == 2
+    code, lines = process.end()
+    assert code == 0 and name not in lines and verify_path(url).ok
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_wrong_address_is_said_once_without_the_password(database, workers):
     address = f"postgresql://fliphat:secret-word@127.0.0.1:{database.port}/nothing-here"
     command = [sys.executable, "-c", SERVE, "serve", address, *NEW, "--no-token", "--workers", str(workers)]
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert told.returncode != 0 and "can't be reached" in told.stderr + told.stdout
+    assert told.returncode == 2 and "can't be reached" in told.stderr and told.stderr.count("\n") == 1
     assert "secret-word" not in told.stderr + told.stdout

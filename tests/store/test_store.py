@@ -320,7 +320,7 @@ def test_full_durability_syncs_every_call_and_batch_does_not(tmp_path, monkeypat
         policy, synced = open_store(tmp_path / durability, durability=durability, first_episode=50), []
         decision = policy.select(np.ones((1, DIM)))
         with monkeypatch.context() as patch:
-            patch.setattr(files, "sync", synced.append)
+            patch.setattr(files, "sync_all", synced.extend)
             patch.setattr("fliphat.policies.store.directory.journal._GROUP", 1e9)
             policy.update(decision, 1.0)
             for _ in range(9):

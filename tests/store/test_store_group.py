@@ -72,9 +72,9 @@ def test_a_crash_leaves_what_was_flushed(store, tmp_path):
         assert seen(again) == last
 
 
-def test_a_group_has_one_write_and_one_sync_a_file(store, monkeypatch):
+def test_a_group_has_one_write_a_file_and_one_sync_of_all(store, monkeypatch):
     calls = []
-    for name in ("write_all", "sync"):
+    for name in ("write_all", "sync_all"):
         real = getattr(files, name)
         monkeypatch.setattr(
             files, name, lambda *given, name=name, real=real: (calls.append(name), real(*given))[1]
@@ -86,7 +86,7 @@ def test_a_group_has_one_write_and_one_sync_a_file(store, monkeypatch):
         play(policy, range(1, 10))
         assert calls == []
         policy.flush()
-        assert calls == ["write_all"] * 2 + ["sync"] * 2
+        assert calls == ["write_all"] * 2 + ["sync_all"]
 
 
 @pytest.mark.parametrize("file", ["events", "rows"])

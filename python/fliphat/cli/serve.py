@@ -16,34 +16,63 @@ def add(commands: Any) -> None:
     serve = commands.add_parser(
         "serve",
         help="a policy behind HTTP",
-        description="Plays one policy for many clients. A new store needs the policy's arguments; one that "
-        "exists goes on with its own. Tokens come from files, or from the environment variables "
-        "FLIPHAT_WRITE_TOKEN and FLIPHAT_OPERATOR_TOKEN.",
+        description="Plays one policy for many clients: FLIPHAT, or PrivateLinear if --arms is given. A new "
+        "store needs the policy's arguments; one that exists goes on with its own. Tokens come from files, "
+        "or from the environment variables FLIPHAT_WRITE_TOKEN and FLIPHAT_OPERATOR_TOKEN.",
         examples=[
             "fliphat serve store --policy policy.toml --write-token-file w --operator-token-file o",
             "fliphat serve store --dim 100 --sparsity 5 --epsilon 1 --delta 1e-6 --no-token",
+            "fliphat serve store --dim 8 --arms a,b --context-norm 1.6 --epsilon 1 --delta 1e-6 --no-token",
             "fliphat serve store --port 8377 --log-requests",
         ],
     )
     serve.add_argument("store", metavar="STORE", help="a directory, or postgresql://... for many workers")
-    serve.add_argument("--policy", type=Path, metavar="FILE", help="the policy's arguments, as TOML")
-    serve.add_argument("--dim", type=positive, help="coordinates of a context")
-    serve.add_argument("--sparsity", type=positive, help="coordinates that may matter")
-    serve.add_argument("--epsilon", type=float, help="privacy budget")
-    serve.add_argument("--delta", type=float, help="privacy slack, such as 1e-6")
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
-    serve.add_argument("--port", type=positive, default=8377, help="port to listen on (%(default)s)")
-    serve.add_argument("--workers", type=positive, default=1, help="processes, with a database (%(default)s)")
-    serve.add_argument("--write-token-file", type=Path, metavar="FILE", help="who has it may play")
-    serve.add_argument(
-        "--operator-token-file", type=Path, metavar="FILE", help="who has it sees private counts"
+    policy = serve.add_argument_group("the policy of a new store")
+    policy.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help='all its arguments, as TOML; policy = "..." names its class',
     )
-    serve.add_argument("--no-token", action="store_true", help="let everybody on this machine do everything")
-    serve.add_argument("--max-body", type=positive, default=8 * 2**20, help="bytes of a body (%(default)s)")
-    serve.add_argument("--max-waiting", type=positive, default=4096, help="requests that wait (%(default)s)")
-    serve.add_argument("--max-wait", type=float, default=30.0, help="seconds for an answer (%(default)s)")
-    serve.add_argument("--max-read", type=float, default=10.0, help="seconds to send a request (%(default)s)")
-    serve.add_argument(
+    policy.add_argument("--dim", type=positive, metavar="D", help="columns of a context")
+    policy.add_argument("--epsilon", type=float, metavar="E", help="privacy budget")
+    policy.add_argument("--delta", type=float, metavar="P", help="privacy slack, such as 1e-6")
+    policy.add_argument("--sparsity", type=positive, metavar="S", help="FLIPHAT: columns that may matter")
+    policy.add_argument("--arms", metavar="IDS", help="PrivateLinear: ids such as red,blue, or how many")
+    policy.add_argument(
+        "--context-norm", type=float, metavar="R", help="PrivateLinear: length that contexts have at most"
+    )
+    who = serve.add_argument_group("who may do what, and where")
+    who.add_argument("--write-token-file", type=Path, metavar="FILE", help="who has it may play")
+    who.add_argument(
+        "--operator-token-file",
+        type=Path,
+        metavar="FILE",
+        help="who has it sees private counts, and changes arms",
+    )
+    who.add_argument("--no-token", action="store_true", help="let everybody on this machine do everything")
+    who.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    who.add_argument(
+        "--port", type=positive, default=8377, metavar="N", help="port to listen on (%(default)s)"
+    )
+    who.add_argument(
+        "--workers", type=positive, default=1, metavar="N", help="processes, with a database (%(default)s)"
+    )
+    limits = serve.add_argument_group("limits and logs")
+    most = 8 * 2**20
+    limits.add_argument(
+        "--max-body", type=positive, default=most, metavar="N", help="bytes of a body (8 MiB)"
+    )
+    limits.add_argument(
+        "--max-waiting", type=positive, default=4096, metavar="N", help="requests that wait (%(default)s)"
+    )
+    limits.add_argument(
+        "--max-wait", type=float, default=30.0, metavar="S", help="seconds for an answer (%(default)s)"
+    )
+    limits.add_argument(
+        "--max-read", type=float, default=10.0, metavar="S", help="seconds to send a request (%(default)s)"
+    )
+    limits.add_argument(
         "--log-requests", action="store_true", help="a line for every request, not only refused ones"
     )
     serve.set_defaults(run=run)
@@ -96,15 +125,17 @@ def _policy(chosen: argparse.Namespace) -> dict[str, Any] | None:
     """Return the policy's arguments, None if none were given."""
     import tomllib
 
+    from fliphat.serve.opening import checked_arguments
+
     given: dict[str, Any] = {}
     if chosen.policy is not None:
         given = tomllib.loads(chosen.policy.read_text(encoding="utf-8"))
-    for name in ("dim", "sparsity", "epsilon", "delta"):
+    for name in ("dim", "epsilon", "delta", "sparsity", "arms", "context_norm"):
         value = getattr(chosen, name)
+        if name == "arms" and value is not None:
+            value = int(value) if value.isdigit() else [one.strip() for one in value.split(",")]
         if value is not None:
             if name in given:
                 raise ValueError(f"{name} is in the policy's file already: give it once")
             given[name] = value
-    if any(name in given for name in ("store", "durability")):
-        raise ValueError("store and durability belong to the command line, not to the policy's file")
-    return given or None
+    return checked_arguments(given) if given else None

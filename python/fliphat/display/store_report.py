@@ -9,6 +9,8 @@ from fliphat.display.text_table import TextTable
 
 __all__ = ["store_lines"]
 
+#: Arms that are named in the line about them.
+_MOST_ARMS = 20
 _COLUMNS = ("episode", "rounds", "columns picked", "noise", "in the estimate")
 
 
@@ -22,18 +24,22 @@ def store_lines(facts: dict[str, Any]) -> Iterator[str]:
         told = {True: "in use by a policy", False: "not in use", None: "whether it is in use is not known"}
         yield told[facts["in_use"]]
     if "sessions" in facts:
-        yield f"{facts['policy']}, {facts['sessions']} sessions of workers" + (
+        yield f"{facts['sessions']} sessions of workers" + (
             "; played with a witness" if facts["witnessed"] else ""
         )
     if facts.get("handed_over"):
         yield f"handed over to the file {facts['handed_over']!r}: the policy goes on there"
     sparsity = f", sparsity {settings['sparsity']}" if "sparsity" in settings else ""
     yield (
-        f"dim {settings['dim']}{sparsity}, epsilon {settings['epsilon']:g}, "
+        f"{facts['policy']}: dim {settings['dim']}{sparsity}, epsilon {settings['epsilon']:g}, "
         f"delta {settings['delta']:g}, fit {settings['fit']}, loss {settings['loss']}, "
         f"rounds_per_user {settings['rounds_per_user']}"
     )
     yield from _constants(settings.get("constants"))
+    if facts["arms"] is not None:
+        named = ", ".join(str(arm) for arm in facts["arms"][:_MOST_ARMS])
+        more = len(facts["arms"]) - _MOST_ARMS
+        yield f"arms {named}" + (f" and {more} more" if more > 0 else "")
     yield f"episode {facts['episode']} is {facts['state']}; {facts['rounds']} rounds played"
     if facts["guarantee"] is None:
         yield f"not known without running its functions: {facts['not_known_because']}"

@@ -17,6 +17,7 @@ from fliphat.fit.dense import Dense
 from fliphat.fit.dense_settings import DenseSettings
 from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine.age import AgeLimit, Ages
+from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.linear_rule import LinearRule
@@ -222,6 +223,15 @@ class PrivateLinear(LivePolicy):
         _refuse_ids(None if isinstance(arms, int) else arms)
         decisions = super().select_batch(contexts, users, arms=arms)
         return dataclasses.replace(decisions, arms=self._id_array[decisions.arms])
+
+    def _select_each(self, asked: Sequence[Single], results: list[Any]) -> None:
+        try:
+            super()._select_each(asked, results)
+        finally:
+            ids: Any = self._ids
+            for place, one in enumerate(results):
+                if isinstance(one, Decision):
+                    results[place] = one._replace(arm=ids[one.arm])
 
     # Arms
 

@@ -22,6 +22,7 @@ from fliphat.fit.base import Known
 from fliphat.fit.settings import EngineSettings, PerEpisode
 from fliphat.policies.engine import process, snapshot, state
 from fliphat.policies.engine.age import Ages
+from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.gate import Gate
 from fliphat.policies.health import Health, HealthWarning, examine
@@ -138,6 +139,15 @@ class LivePolicy:
         """
         with self._playing() as engine:
             return engine.select_batch(contexts, users, arms)
+
+    def _select_each(self, asked: Sequence[Single], results: list[Any]) -> None:
+        """Play single rounds of several callers, as if each were a call to `select` of its own.
+
+        `results`, as long as `asked`, gets the decision of each round, or the ValueError or TypeError that
+        says what is wrong with it. Anything else raises; the rounds played until then have their decisions.
+        """
+        with self._playing() as engine:
+            engine.select_each(asked, results)
 
     def update(
         self,

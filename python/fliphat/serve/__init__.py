@@ -3,7 +3,8 @@
 | file | what it holds |
 |---|---|
 | `bodies` | what clients send and get: JSON, and a compact binary form |
-| `owner` | the one thread that plays: a group of requests, one sync, then their answers |
+| `terms`, `opening` | what bodies must look like for the policy that is served, and which policy that is |
+| `owner`, `play` | the one thread that plays: a group of requests, one sync, then their answers |
 | `web` | one request: its token, its limits, its answer |
 | `app` | the addresses, as a Starlette application |
 | `metrics`, `logs` | numbers and lines for operators, without contents |

@@ -9,10 +9,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from fliphat.policies.engine.each import Single
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.types import Decision, Decisions
-from fliphat.serve import bodies, logs, openapi
-from fliphat.serve.bodies import Refusal, Rewards, Rounds
+from fliphat.serve import bodies, logs, openapi, play
+from fliphat.serve.bodies import Refusal
 from fliphat.serve.metrics import CONTENT_TYPE, Metrics
 from fliphat.serve.owner import Owner
 from fliphat.serve.settings import Limits, Tokens
@@ -82,8 +83,9 @@ def make_app(
             await service.owner.stop()
             logs.event("stopped")
 
-    writing = {"/select": service.select, "/update": service.update}
+    writing = {"/select": service.select, "/update": service.update, "/arms": service.change_arms}
     reading = {
+        "/arms": service.arms,
         "/estimate": service.estimate,
         "/guarantee": service.guarantee,
         "/healthz": service.healthz,
@@ -153,11 +155,18 @@ class _Service:
         """Play one round, or a batch."""
         self._require("write", asked)
         body = await self.patience.read_body(receive, asked)
-        rounds = bodies.read_rounds(body, asked.compact, self.owner.dim, self.owner.dtype)
-        decided = await self.owner.submit(functools.partial(_play, rounds))
+        terms = self.owner.terms
+        rounds = bodies.read_rounds(body, asked.compact, terms.dim, terms.dtype, terms.depth)
+        if rounds.single:
+            users, keys = rounds.users, rounds.keys
+            single = Single(rounds.contexts, users[0] if users else None, keys[0] if keys else None)
+            decided = await self.owner.submit(single)
+        else:
+            decided = await self.owner.submit(functools.partial(play.play_batch, rounds))
         self.numbers.add("invalid_rounds", _invalid(decided))
         if asked.compact:
-            await send_answer(send, bodies.compact_answer(decided), _COMPACT)
+            answer = bodies.compact_answer(decided, self.owner.terms.numbers)
+            await send_answer(send, answer, _COMPACT)
         else:
             await send_answer(send, bodies.json_answer(decided))
         return 200
@@ -167,28 +176,41 @@ class _Service:
         self._require("write", asked)
         body = await self.patience.read_body(receive, asked)
         rewards = bodies.read_rewards(body, asked.compact)
-        taken = await self.owner.submit(functools.partial(_reward, rewards))
+        taken = await self.owner.submit(functools.partial(play.hand_in, rewards))
         self.numbers.add("rewards", int(taken))
         self.numbers.add("rewards_not_taken", rewards.count - int(taken))
         await send_answer(send, b'{"taken":%s}' % json.dumps(taken).encode())
         return 200
 
+    async def change_arms(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Add or remove an arm."""
+        self._require("operator", asked)
+        body = await self.patience.read_body(receive, asked)
+        change = bodies.read_arm_change(body)
+        arms = await self.owner.submit(functools.partial(play.change_arms, change))
+        await send_answer(send, json.dumps({"arms": arms}).encode())
+        return 200
+
     # Addresses that read
+
+    async def arms(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Show the arms that are played now, and the number of each there ever was."""
+        self._public()
+        terms = self.owner.terms
+        if terms.arms is None:
+            raise Refusal(
+                404, "no arms", "every round of this policy brings its arms: there is no list of them"
+            )
+        await send_answer(send, json.dumps({"arms": terms.arms, "numbers": terms.ids}).encode())
+        return 200
 
     async def estimate(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Show the released estimate."""
         public = self._public()
         before, body = self._shown
-        if before is not public.estimate:
-            body = json.dumps(
-                {
-                    "dim": public.estimate.dim,
-                    "indices": public.estimate.indices.tolist(),
-                    "values": public.estimate.values.tolist(),
-                    "episodes_released": public.episode,
-                }
-            ).encode()
-            self._shown = (public.estimate, body)
+        if before is not public.shown:
+            body = json.dumps(public.shown).encode()
+            self._shown = (public.shown, body)
         await send_answer(send, body)
         return 200
 
@@ -221,13 +243,13 @@ class _Service:
 
     async def openapi(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Describe the addresses for programs."""
-        await send_answer(send, json.dumps(openapi.document(self.limits)).encode())
+        await send_answer(send, json.dumps(openapi.document(self.limits, self.owner.terms)).encode())
         return 200
 
     async def page(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Describe the addresses for people; the page needs nothing from elsewhere."""
         policy = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")
-        page = openapi.page(self.limits).encode()
+        page = openapi.page(self.limits, self.owner.terms).encode()
         await send_answer(send, page, b"text/html; charset=utf-8", more=(policy,))
         return 200
 
@@ -240,51 +262,6 @@ class _Service:
         if public is None:
             raise Refusal(503, "starting", "the policy is not open yet")
         return public
-
-
-# In the owner's thread
-
-
-def _play(rounds: Rounds, policy: LivePolicy) -> Decision | list[Decisions | Decision]:
-    """Play a request's rounds. What fails for its arguments fails before its first round."""
-    users, keys, contexts = rounds.users, rounds.keys, rounds.contexts
-    try:
-        if rounds.single:
-            return policy.select(contexts, users[0] if users else None, keys[0] if keys else None)
-        per_round = 1 if rounds.arms is None else rounds.arms  # rows of CSR are arms, of an array rounds
-        decided: list[Decisions | Decision] = []
-        if keys is not None:
-            for i, key in enumerate(keys):
-                part = contexts[i] if rounds.arms is None else contexts[i * per_round : (i + 1) * per_round]
-                decided.append(policy.select(part, users[i] if users else None, key))
-            return decided
-        at = 0
-        while at < rounds.count:  # an episode may end inside the batch: its estimate changes there
-            end = min(at + policy.remaining, rounds.count)
-            part = contexts[at * per_round : end * per_round]
-            try:
-                decided.append(policy.select_batch(part, users[at:end] if users else None, arms=rounds.arms))
-            except ValueError:
-                if policy.remaining >= end - at:
-                    raise
-                continue  # other workers took what was left of the episode meanwhile
-            at = end
-        return decided
-    except (ValueError, TypeError) as error:
-        raise Refusal(422, "unprocessable", str(error)) from None
-
-
-def _reward(rewards: Rewards, policy: LivePolicy) -> bool | int:
-    try:
-        if rewards.key is not None:
-            return policy.update(reward=rewards.rewards[0], key=rewards.key, user=rewards.user)
-        if rewards.single:
-            return policy.update(rewards.ids[0], rewards.rewards[0])
-        return policy.update_batch(rewards.ids, rewards.rewards)
-    except (ValueError, TypeError) as error:
-        if "already has a reward" in str(error):
-            raise Refusal(409, "already", "this decision has a reward; a second one is refused") from None
-        raise Refusal(422, "unprocessable", str(error)) from None
 
 
 def _invalid(decided: Decision | list[Decisions | Decision]) -> int:

@@ -10,13 +10,14 @@ form, little endian:
 | 1 | bytes of a value: 4 or 8 |
 | 1 | 1 for a single round, 0 for a batch |
 | 1 | zero |
-| 4, 4, 4 | n rounds or rewards, arms K, dim (zeros for rewards) |
+| 4, 4, 4 | n rounds or rewards, arms K (0: one row for all arms), dim (zeros for rewards) |
 | 4 | length of the names, a multiple of 8 |
 | names | JSON, padded with spaces: ``{"user", "key"}`` of a single round, ``{"users", "keys"}`` of a batch |
 | arrays of contexts | dense: n * K * dim values; CSR: n * K + 1 offsets (int64), columns (int32), values |
 | arrays of rewards | ids (int64), rewards (float64) |
 
-Its answer to contexts is one record a round, :data:`ANSWER`.
+Its answer to contexts is one record a round, :data:`ANSWER`. A policy that knows its arms by ids answers with
+an arm's number there: ``/arms`` says whose it is, for ever.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fliphat import _native
 from fliphat.policies.engine import inputs
 from fliphat.policies.types import Decision, Decisions
 
@@ -43,6 +45,7 @@ except ImportError:
 __all__ = [
     "ANSWER",
     "COMPACT",
+    "ArmChange",
     "Refusal",
     "Rewards",
     "Rounds",
@@ -50,6 +53,7 @@ __all__ = [
     "compact_rewards",
     "compact_rounds",
     "json_answer",
+    "read_arm_change",
     "read_rewards",
     "read_rounds",
 ]
@@ -81,19 +85,22 @@ class Refusal(Exception):
         self.status, self.code, self.detail = status, code, detail
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rounds:
     """Rounds that a client wants to be played.
 
     Attributes
     ----------
     contexts : ndarray, shape (K, dim) or (n, K, dim), or CSR, shape (n * K, dim)
+        Without K, if one row is for all arms.
     arms : int or None
         K, of CSR contexts.
     single : bool
         Whether it is one round, and one decision is the answer.
     users, keys : list or None
         One for each round.
+    depth : int
+        Dimensions of one round's contexts.
     """
 
     contexts: Any
@@ -102,6 +109,7 @@ class Rounds:
     users: list[Any] | None
     keys: list[Any] | None
     count: int
+    depth: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +128,69 @@ class Rewards:
         return len(self.rewards)
 
 
-def read_rounds(body: bytes, compact: bool, dim: int, dtype: str = "float32") -> Rounds:
+@dataclass(frozen=True, slots=True)
+class ArmChange:
+    """An arm that is to be played from now on, or no more."""
+
+    arm: str | int
+    add: bool
+
+
+def read_rounds(body: bytes, compact: bool, dim: int, dtype: str = "float32", depth: int = 2) -> Rounds:
     """Return the rounds of a body of ``/select``, with a structure that the policy will take.
 
-    Numbers in JSON are read as the `dtype` that the policy keeps.
+    Numbers in JSON are read as the `dtype` that the policy keeps. `depth` are the dimensions of one round's
+    contexts: 2 for a row for each arm, 1 for one row for all arms.
     """
     if compact:
-        return _compact_rounds(body, dim)
+        return _compact_rounds(body, dim, depth)
+    plain = _native.read_contexts(body, dim, dtype == "float64")
+    if plain is not None:
+        contexts, user, key = plain
+        if contexts.ndim == depth:
+            return Rounds(
+                contexts,
+                None,
+                True,
+                None if user is None else [user],
+                None if key is None else [key],
+                1,
+                depth,
+            )
+        if contexts.ndim == depth + 1 and user is None and key is None:
+            return Rounds(contexts, None, False, None, None, len(contexts), depth)
+    return _read_rounds(body, dim, dtype, depth)
+
+
+def _read_rounds(body: bytes, dim: int, dtype: str, depth: int) -> Rounds:
+    """Read any JSON, and say what is wrong with it."""
     record = _record(body, _SELECT_NAMES)
     contexts = record.get("contexts")
-    if not isinstance(contexts, list) or not contexts or not isinstance(contexts[0], list):
-        raise _unprocessable("contexts must be a list of one list for each arm, or of rounds of such lists")
-    single = not (contexts[0] and isinstance(contexts[0][0], list))
-    users, keys = _names(record, 1 if single else len(contexts), single)
+    nested, inner = 0, contexts
+    while isinstance(inner, list) and nested <= depth:
+        nested, inner = nested + 1, inner[0] if inner else None
+    if not isinstance(contexts, list) or not contexts or nested < depth:
+        raise _unprocessable(_WANTED[depth])
+    single = nested == depth
+    count = 1 if single else len(contexts)
+    users, keys = _names(record, count, single)
     with _saying_what_is_wrong():
+        if depth == 1:
+            lists = [contexts] if single else contexts
+            if not all(isinstance(one, list) and len(one) == dim for one in lists):
+                raise _unprocessable(f"contexts must have dim = {dim} numbers, in one list for each round")
+            rows = _kept(inputs.one_round(lists, dim)[0], dtype)
+            return Rounds(rows[0] if single else rows, None, single, users, keys, count, depth)
         if single:
             return Rounds(_kept(inputs.one_round(contexts, dim)[0], dtype), None, True, users, keys, 1)
-        rows, count, arms = inputs.many_rounds(contexts, dim, None)
-    return Rounds(_kept(rows, dtype).reshape(count, arms, dim), None, False, users, keys, count)
+        every, count, arms = inputs.many_rounds(contexts, dim, None)
+    return Rounds(_kept(every, dtype).reshape(count, arms, dim), None, False, users, keys, count)
+
+
+_WANTED: Final = {
+    1: "contexts must be a list of numbers, or of rounds of such lists",
+    2: "contexts must be a list of one list for each arm, or of rounds of such lists",
+}
 
 
 def _kept(rows: Any, dtype: str) -> npt.NDArray[Any]:
@@ -226,6 +279,17 @@ def _names(record: dict[str, Any], count: int, single: bool) -> tuple[list[Any] 
     return found[0], found[1]
 
 
+def read_arm_change(body: bytes) -> ArmChange:
+    """Return what a body of ``/arms`` asks for: ``{"add": id}`` or ``{"remove": id}``."""
+    record = _record(body, frozenset(("add", "remove")))
+    if len(record) != 1:
+        raise _unprocessable("give either add or remove, with the id of one arm")
+    (what, arm), *_ = record.items()
+    if isinstance(arm, bool) or not isinstance(arm, (str, int)):
+        raise _unprocessable("the id of an arm must be text or an integer")
+    return ArmChange(arm, what == "add")
+
+
 def _identity(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63:
         return value
@@ -234,22 +298,27 @@ def _identity(value: Any) -> int:
     raise _unprocessable("id must be one that /select answered with, as text or an integer")
 
 
-def _compact_rounds(body: bytes, dim: int) -> Rounds:
+def _compact_rounds(body: bytes, dim: int, depth: int) -> Rounds:
     kind, width, single, n, arms, columns, names, at = _compact_head(body)
     if kind not in (_DENSE, _CSR):
         raise _unprocessable("the compact body of /select must hold contexts")
     if columns != dim:
         raise _unprocessable(f"contexts must have dim = {dim} columns, got {columns}")
+    if depth == 1:
+        if arms > 1:
+            raise _unprocessable(f"contexts must have one row for all arms, got {arms} rows a round")
+        arms = 1
     if n < 1 or arms < 1 or (single and n != 1):
         raise _unprocessable("contexts must have at least one round and one arm, and a single round is one")
-    users, keys = _names(names, n, single)
+    users, keys = _names(names, n, single) if names else (None, None)
     values, left = np.dtype(f"<f{width}"), len(body) - at
     if kind == _DENSE:
         if left != n * arms * columns * width:
             raise _wrong_size()
         dense = np.frombuffer(body, values, n * arms * columns, at).copy()
-        shape = (arms, columns) if single else (n, arms, columns)
-        return Rounds(dense.reshape(shape), None, single, users, keys, n)
+        shape = (n, columns) if depth == 1 else (n, arms, columns)
+        dense = dense.reshape(shape)
+        return Rounds(dense[0] if single else dense, None, single, users, keys, n, depth)
     offsets = n * arms + 1
     if left < 8 * offsets:
         raise _wrong_size()
@@ -264,7 +333,7 @@ def _compact_rounds(body: bytes, dim: int) -> Rounds:
         indptr.copy(),
         (n * arms, dim),
     )
-    return Rounds(matrix, arms, single, users, keys, n)
+    return Rounds(matrix, arms, single, users, keys, n, depth)
 
 
 def _csr(
@@ -318,7 +387,8 @@ class _saying_what_is_wrong:
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         if isinstance(error, (ValueError, TypeError, OverflowError)):
-            detail = str(error) if _is_ours(error) else "contexts must be numbers of one shape"
+            ours = _is_ours(error) and "array element" not in str(error)
+            detail = str(error) if ours else "contexts must be nested lists of numbers, of equal lengths"
             raise _unprocessable(detail) from None
 
 
@@ -336,43 +406,54 @@ def _is_ours(error: BaseException) -> bool:
 def json_answer(decided: Decision | Sequence[Decisions | Decision]) -> bytes:
     """Return decisions as JSON; ids are text, because not every reader of JSON keeps 64 bits."""
     if isinstance(decided, Decision):
-        return b'{"id":"%d","arm":%d,"valid":%s,"episode":%d,"probability":%s}' % (
-            decided.id,
-            decided.arm,
-            b"true" if decided.valid else b"false",
-            decided.episode,
-            _number(decided.probability),
+        identity, arm, valid, episode, chance = decided
+        return b'{"id":"%d","arm":%s,"valid":%s,"episode":%d,"probability":%s}' % (
+            identity,
+            b"%d" % arm if isinstance(arm, int) else json.dumps(arm).encode(),
+            b"true" if valid else b"false",
+            episode,
+            _number(chance),
         )
-    records = _records(decided)
-    columns = {
-        "ids": [str(one) for one in records["id"].tolist()],
-        "arms": records["arm"].tolist(),
-        "valid": records["valid"].astype(bool).tolist(),
-        "episodes": records["episode"].tolist(),
-        "probabilities": [None if math.isnan(one) else one for one in records["probability"].tolist()],
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("ids", "arms", "valid", "episodes", "probabilities")
     }
+    for part in decided:
+        if isinstance(part, Decision):
+            every: list[list[Any]] = [[one] for one in part]
+        else:
+            episodes = [part.episode] * len(part)
+            arrays = part.ids, part.arms, part.valid, part.probabilities
+            every = [array.tolist() for array in arrays]
+            every.insert(3, episodes)
+        ids, arms, were_valid, in_episodes, chances = every
+        columns["ids"] += map(str, ids)
+        columns["arms"] += arms
+        columns["valid"] += were_valid
+        columns["episodes"] += in_episodes
+        columns["probabilities"] += [None if math.isnan(one) else one for one in chances]
     return json.dumps(columns, separators=(",", ":")).encode()
 
 
-def compact_answer(decided: Decision | Sequence[Decisions | Decision]) -> bytes:
-    """Return decisions as records of :data:`ANSWER`."""
+def compact_answer(
+    decided: Decision | Sequence[Decisions | Decision], numbers: Mapping[Any, int] | None = None
+) -> bytes:
+    """Return decisions as records of :data:`ANSWER`; `numbers` stand for ids of arms, if arms have ids."""
     if isinstance(decided, Decision):
-        return _ONE_ANSWER.pack(decided.id, decided.arm, decided.episode, decided.valid, decided.probability)
-    return _records(decided).tobytes()
-
-
-def _records(decided: Sequence[Decisions | Decision]) -> npt.NDArray[Any]:
+        identity, arm, valid, episode, chance = decided
+        return _ONE_ANSWER.pack(identity, numbers[arm] if numbers else arm, episode, valid, chance)
     sizes = [len(one) if isinstance(one, Decisions) else 1 for one in decided]
     records, at = np.zeros(sum(sizes), ANSWER), 0
     for one, size in zip(decided, sizes, strict=True):
         part = records[at : at + size]
         if isinstance(one, Decisions):
-            part["id"], part["arm"], part["valid"] = one.ids, one.arms, one.valid
+            part["id"], part["valid"] = one.ids, one.valid
+            part["arm"] = [numbers[arm] for arm in one.arms.tolist()] if numbers else one.arms
             part["episode"], part["probability"] = one.episode, one.probabilities
         else:
-            part[0] = (one.id, one.arm, one.episode, one.valid, one.probability)
+            arm = numbers[one.arm] if numbers else one.arm
+            part[0] = (one.id, arm, one.episode, one.valid, one.probability)
         at += size
-    return records
+    return records.tobytes()
 
 
 def _number(value: float) -> bytes:
@@ -382,21 +463,29 @@ def _number(value: float) -> bytes:
 # What a client sends
 
 
-def compact_rounds(contexts: Any, *, arms: int | None = None, users: Any = None, keys: Any = None) -> bytes:
+def compact_rounds(
+    contexts: Any, *, arms: int | None = None, users: Any = None, keys: Any = None, single: bool | None = None
+) -> bytes:
     """Return contexts as a compact body.
 
     Parameters
     ----------
     contexts : ndarray, shape (K, dim) or (n, K, dim), or SciPy CSR, shape (n * K, dim)
+        Or (dim,) and (n, dim), where one row is for all arms.
     arms : int, optional
         K, of a batch of CSR contexts; without it they are one round.
     users, keys : optional
         One value for a single round, a sequence for a batch.
+    single : bool, optional
+        Whether it is one round. By default an array of two dimensions is.
 
     Examples
     --------
     >>> body = compact_rounds(np.ones((3, 4), np.float32), keys="a")
     >>> read_rounds(body, True, dim=4).contexts.shape
+    (3, 4)
+    >>> body = compact_rounds(np.ones((3, 4), np.float32), single=False)
+    >>> read_rounds(body, True, dim=4, depth=1).contexts.shape
     (3, 4)
     """
     sparse = hasattr(contexts, "indptr")
@@ -404,15 +493,19 @@ def compact_rounds(contexts: Any, *, arms: int | None = None, users: Any = None,
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
     if sparse:
-        single = arms is None
+        single = arms is None if single is None else single
         rows, dim = contexts.shape
-        per_round = rows if arms is None else arms
-        n = rows // per_round if per_round else 0
+        per_round = arms if arms is not None else rows if single else 0
+        n = rows // (per_round or 1)
         parts = [contexts.indptr.astype("<i8"), contexts.indices.astype("<i4"), values]
     else:
-        single = values.ndim == 2
-        n, per_round, dim = (1, *values.shape) if single else values.shape
-        parts = [values]
+        single = values.ndim <= 2 if single is None else single
+        own = values.ndim - (not single)
+        if own not in (1, 2):
+            raise ValueError(f"contexts must have 1 or 2 dimensions for each round, got {own}")
+        n = 1 if single else len(values)
+        per_round = values.shape[-2] if own == 2 else 0
+        dim, parts = values.shape[-1], [values]
     named = {"user": users, "key": keys} if single else {"users": users, "keys": keys}
     given = {name: _listed(value) for name, value in named.items() if value is not None}
     names = json.dumps(given).encode() if given else b""

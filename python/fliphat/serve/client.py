@@ -38,7 +38,7 @@ class Client:
     url : str
         Such as ``"http://127.0.0.1:8377"``.
     token : str, optional
-        The token for writing.
+        The token for writing; the operator's, for a client that changes arms.
     timeout : float
         Seconds to wait for an answer; a little more than the server's own limit.
     attempts : int
@@ -58,6 +58,8 @@ class Client:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url must begin with http:// or https:// and have a host, got {url!r}")
         self.url, self._path, self._attempts = url, parts.path.rstrip("/"), attempts
+        self._ids: list[Any] = []
+        self._has_ids: bool | None = None
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._connection: http.client.HTTPConnection = (
             http.client.HTTPSConnection(
@@ -69,14 +71,14 @@ class Client:
 
     def select(self, contexts: Any, user: Any = None, key: Any = None) -> Decision:
         """Play one round; without a `key` one is made, so that a lost answer can be asked for again."""
-        body = bodies.compact_rounds(contexts, users=user, keys=key if key is not None else uuid.uuid4().hex)
-        return next(iter(self._decided(body)))
+        key = uuid.uuid4().hex if key is None else key
+        return next(iter(self._decided(bodies.compact_rounds(contexts, users=user, keys=key, single=True))))
 
     def select_batch(
         self, contexts: Any, users: Any = None, keys: Any = None, *, arms: int | None = None
     ) -> list[Decision]:
         """Play several rounds. They are sent again only with `keys`: without, they might be played twice."""
-        body = bodies.compact_rounds(contexts, arms=arms, users=users, keys=keys)
+        body = bodies.compact_rounds(contexts, arms=arms, users=users, keys=keys, single=False)
         return self._decided(body, again=keys is not None)
 
     def update(
@@ -102,8 +104,16 @@ class Client:
         return int(json.loads(self._send("POST", "/update", bodies.compact_rewards(ids, rewards)))["taken"])
 
     def get(self, path: str) -> Any:
-        """Return what ``/estimate``, ``/guarantee`` or ``/healthz`` shows."""
+        """Return what ``/estimate``, ``/guarantee``, ``/arms`` or ``/healthz`` shows."""
         return json.loads(self._send("GET", path))
+
+    def add_arm(self, arm: str | int) -> None:
+        """Let rounds play one more arm, of a policy that knows its arms. Needs the operator's token."""
+        self._send("POST", "/arms", json.dumps({"add": arm}).encode(), "application/json")
+
+    def remove_arm(self, arm: str | int) -> None:
+        """Play an arm no more. Needs the operator's token."""
+        self._send("POST", "/arms", json.dumps({"remove": arm}).encode(), "application/json")
 
     def close(self) -> None:
         """Close the connection; the next call opens one again."""
@@ -119,10 +129,22 @@ class Client:
 
     def _decided(self, body: bytes, *, again: bool = True) -> list[Decision]:
         records = np.frombuffer(self._send("POST", "/select", body, again=again), bodies.ANSWER)
+        ids = self._ids_of_arms(int(records["arm"].max(initial=0)))
         return [
-            Decision(identity, arm, bool(valid), episode, chance)
+            Decision(identity, arm if ids is None else ids[arm], bool(valid), episode, chance)
             for identity, arm, episode, valid, chance in records.tolist()
         ]
+
+    def _ids_of_arms(self, highest: int) -> list[Any] | None:
+        """Return ids of arms by number, asked for once, and again when there are more; None without any."""
+        if self._has_ids is not False and len(self._ids) <= highest:
+            try:
+                self._ids, self._has_ids = self.get("/arms")["numbers"], True
+            except ServerError as error:
+                if error.status != 404:
+                    raise
+                self._has_ids = False
+        return self._ids if self._has_ids else None
 
     def _send(
         self,
@@ -148,7 +170,7 @@ class Client:
             else:
                 if answer.status == 200:
                     return content
-                if answer.status == 409 and attempt > 0:
+                if answer.status == 409 and attempt > 0 and path == "/update":
                     return b'{"taken": true}'  # the answer to an earlier attempt was lost on its way
                 if last or answer.status not in _MAY_PASS:
                     raise _error(answer.status, content)

@@ -9,59 +9,79 @@ from typing import Any, Final
 from fliphat._native import VERSION
 from fliphat.serve.bodies import COMPACT
 from fliphat.serve.settings import Limits
+from fliphat.serve.terms import Terms
 
 __all__ = ["document", "page"]
 
 _ID: Final = {"type": "string", "pattern": "^[0-9]{1,19}$"}
 _NAME: Final = {"oneOf": [{"type": "string"}, {"type": "integer"}]}
-_NUMBERS: Final = {"type": "array", "items": {"type": ["number", "null"]}, "minItems": 1}
-_ROUND: Final = {"type": "array", "items": _NUMBERS, "minItems": 1, "description": "one list an arm"}
+_SPACES: Final = {"type": ["number", "null"]}
 
 
 def _object(required: list[str], **members: Any) -> dict[str, Any]:
     return {"type": "object", "required": required, "properties": members, "additionalProperties": False}
 
 
-def _list(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items}
+def _list(items: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items} | more
 
 
-_SCHEMAS: Final[dict[str, Any]] = {
-    "Round": _object(["contexts"], contexts=_ROUND, user=_NAME, key=_NAME),
-    "Rounds": _object(["contexts"], contexts=_list(_ROUND), users=_list(_NAME), keys=_list(_NAME)),
-    "Decision": _object(
-        ["id", "arm", "valid", "episode", "probability"],
-        id=_ID,
-        arm={"type": "integer", "minimum": 0},
-        valid={"type": "boolean"},
-        episode={"type": "integer", "minimum": 0},
-        probability={"type": ["number", "null"]},
-    ),
-    "Decisions": _object(
-        ["ids", "arms", "valid", "episodes", "probabilities"],
-        ids=_list(_ID),
-        arms=_list({"type": "integer"}),
-        valid=_list({"type": "boolean"}),
-        episodes=_list({"type": "integer"}),
-        probabilities=_list({"type": ["number", "null"]}),
-    ),
-    "Reward": _object(["id", "reward"], id=_ID, reward={"type": "number"}),
-    "RewardByKey": _object(["key", "reward"], key=_NAME, user=_NAME, reward={"type": "number"}),
-    "Rewards": _object(["ids", "rewards"], ids=_list(_ID), rewards=_list({"type": "number"})),
-    "Taken": _object(["taken"], taken={"type": ["boolean", "integer"]}),
-    "Estimate": _object(
-        ["dim", "indices", "values", "episodes_released"],
-        dim={"type": "integer"},
-        indices=_list({"type": "integer"}),
-        values=_list({"type": "number"}),
-        episodes_released={"type": "integer"},
-    ),
-    "Guarantee": {"type": "object"},
-    "Health": _object(
-        ["status", "findings"], status={"enum": ["ok", "unavailable"]}, findings=_list({"type": "string"})
-    ),
-    "Error": _object(["error", "detail"], error={"type": "string"}, detail={"type": "string"}),
-}
+def _schemas(terms: Terms) -> dict[str, Any]:
+    """Return what bodies and answers look like for the policy that is served."""
+    row = _list(_SPACES, minItems=terms.dim or 1, **({"maxItems": terms.dim} if terms.dim else {}))
+    one = row if terms.depth == 1 else _list(row, minItems=1, description="one list for each arm")
+    arm = {"type": "integer", "minimum": 0} if terms.arms is None else _NAME
+    estimate: dict[str, Any] = {"indices": _list({"type": "integer"}), "values": _list({"type": "number"})}
+    if terms.arms is not None:
+        described = "of the columns and a constant, of each arm in the order of arms"
+        estimate = {
+            "arms": _list(_NAME),
+            "coefficients": _list(_list({"type": "number"}), description=described),
+        }
+    return {
+        "Round": _object(["contexts"], contexts=one, user=_NAME, key=_NAME),
+        "Rounds": _object(["contexts"], contexts=_list(one), users=_list(_NAME), keys=_list(_NAME)),
+        "Decision": _object(
+            ["id", "arm", "valid", "episode", "probability"],
+            id=_ID,
+            arm=arm,
+            valid={"type": "boolean"},
+            episode={"type": "integer", "minimum": 0},
+            probability={"type": ["number", "null"]},
+        ),
+        "Decisions": _object(
+            ["ids", "arms", "valid", "episodes", "probabilities"],
+            ids=_list(_ID),
+            arms=_list(arm),
+            valid=_list({"type": "boolean"}),
+            episodes=_list({"type": "integer"}),
+            probabilities=_list({"type": ["number", "null"]}),
+        ),
+        "Reward": _object(["id", "reward"], id=_ID, reward={"type": "number"}),
+        "RewardByKey": _object(["key", "reward"], key=_NAME, user=_NAME, reward={"type": "number"}),
+        "Rewards": _object(["ids", "rewards"], ids=_list(_ID), rewards=_list({"type": "number"})),
+        "Taken": _object(["taken"], taken={"type": ["boolean", "integer"]}),
+        "AddArm": _object(["add"], add=_NAME),
+        "RemoveArm": _object(["remove"], remove=_NAME),
+        "Arms": _object(["arms"], arms=_list(_NAME)),
+        "NumberedArms": _object(
+            ["arms", "numbers"],
+            arms=_list(_NAME),
+            numbers=_list(_NAME, description="arms there ever were, in the order of their numbers"),
+        ),
+        "Estimate": _object(
+            ["dim", *estimate, "episodes_released"],
+            dim={"type": "integer"},
+            **estimate,
+            episodes_released={"type": "integer"},
+        ),
+        "Guarantee": {"type": "object"},
+        "Health": _object(
+            ["status", "findings"], status={"enum": ["ok", "unavailable"]}, findings=_list({"type": "string"})
+        ),
+        "Error": _object(["error", "detail"], error={"type": "string"}, detail={"type": "string"}),
+    }
+
 
 _REFUSALS: Final = {
     "400": "The body can't be read.",
@@ -79,19 +99,24 @@ def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _writes(summary: str, asked: list[str], answers: list[str], compact: str) -> dict[str, Any]:
+def _writes(
+    summary: str, asked: list[str], answers: list[str], compact: str | None, token: str = "write"
+) -> dict[str, Any]:
     refused = {
         status: {"description": text, "content": {"application/json": {"schema": _ref("Error")}}}
         for status, text in _REFUSALS.items()
+        if status != "409" or "Taken" in answers
     }
     body = {"schema": {"oneOf": [_ref(name) for name in asked]}}
-    raw = {"schema": {"type": "string", "format": "binary", "description": compact}}
+    accepted: dict[str, Any] = {"application/json": body}
+    if compact is not None:
+        accepted[COMPACT] = {"schema": {"type": "string", "format": "binary", "description": compact}}
     answer = {"schema": {"oneOf": [_ref(name) for name in answers]} if len(answers) > 1 else _ref(answers[0])}
     return {
         "post": {
             "summary": summary,
-            "security": [{"write": []}],
-            "requestBody": {"required": True, "content": {"application/json": body, COMPACT: raw}},
+            "security": [{token: []}],
+            "requestBody": {"required": True, "content": accepted},
             "responses": {
                 "200": {"description": "Done and durable.", "content": {"application/json": answer}}
             }
@@ -107,7 +132,7 @@ def _reads(summary: str, schema: str | None = None, kind: str = "application/jso
     }
 
 
-def document(limits: Limits) -> dict[str, Any]:
+def document(limits: Limits, terms: Terms | None = None) -> dict[str, Any]:
     """Return the OpenAPI document.
 
     Examples
@@ -115,12 +140,20 @@ def document(limits: Limits) -> dict[str, Any]:
     >>> sorted(document(Limits())["paths"])[:2]
     ['/estimate', '/guarantee']
     """
+    terms = terms or Terms("FLIPHAT", 0, "float32")
+    arms: dict[str, Any] = {}
+    if terms.arms is not None:
+        changed = "Let rounds play one more arm, or one no more; done again, it changes nothing."
+        arms["/arms"] = _writes(changed, ["AddArm", "RemoveArm"], ["Arms"], None, "operator") | _reads(
+            "The arms that are played now, and the number of every arm there ever was. Public.",
+            "NumberedArms",
+        )
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "fliphat",
             "version": VERSION,
-            "description": f"A private policy. Bodies have at most {limits.body} bytes; a request waits at "
+            "description": f"{_which(terms)} Bodies have at most {limits.body} bytes; a request waits at "
             f"most {limits.wait:g} seconds for its answer, while an estimate is fitted too.",
         },
         "paths": {
@@ -137,6 +170,7 @@ def document(limits: Limits) -> dict[str, Any]:
                 ["Taken"],
                 "compact ids and rewards; the answer is JSON",
             ),
+            **arms,
             "/estimate": _reads("The released estimate. Public.", "Estimate"),
             "/guarantee": _reads("The privacy claim. Public.", "Guarantee"),
             "/healthz": _reads("Whether rounds can be played, and signs of trouble. Public.", "Health"),
@@ -146,13 +180,21 @@ def document(limits: Limits) -> dict[str, Any]:
             "/openapi.json": _reads("This description. Public."),
         },
         "components": {
-            "schemas": _SCHEMAS,
+            "schemas": _schemas(terms),
             "securitySchemes": {
                 "write": {"type": "http", "scheme": "bearer"},
                 "operator": {"type": "http", "scheme": "bearer"},
             },
         },
     }
+
+
+def _which(terms: Terms) -> str:
+    if not terms.dim:
+        return "A private policy."
+    arms = "" if terms.arms is None else f" and {len(terms.arms)} arms"
+    contexts = f"A round's contexts are {terms.contexts}."
+    return f"A private policy, {terms.policy}, with {terms.dim} columns{arms}. {contexts}"
 
 
 _STYLE: Final = """
@@ -167,7 +209,7 @@ td { padding: .2rem .8rem .2rem 0; vertical-align: top }
 """
 
 
-def page(limits: Limits) -> str:
+def page(limits: Limits, terms: Terms | None = None) -> str:
     """Return the page: the same description, read by people, with nothing loaded from anywhere.
 
     Examples
@@ -175,7 +217,8 @@ def page(limits: Limits) -> str:
     >>> "<script" in page(Limits())
     False
     """
-    described = document(limits)
+    described = document(limits, terms)
+    schemas = described["components"]["schemas"]
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>fliphat</title><style>{_STYLE}</style><h1>fliphat {html.escape(VERSION)}</h1>",
@@ -188,9 +231,14 @@ def page(limits: Limits) -> str:
                 f"<h2><code>{method.upper()} {path}</code></h2><p>{html.escape(told['summary'])}</p>"
             )
             if "requestBody" in told:
-                parts.append("<p>Needs the token for writing. Bodies, as JSON:</p>")
+                whose = "for writing" if "write" in told["security"][0] else "of operators"
+                parts.append(f"<p>Needs the token {whose}. Bodies, as JSON:</p>")
                 for option in told["requestBody"]["content"]["application/json"]["schema"]["oneOf"]:
-                    parts.append(_shown(option["$ref"].rsplit("/", 1)[1]))
+                    parts.append(_shown(schemas, option))
+                parts.append("<p>Answers:</p>")
+            answer = told["responses"]["200"]["content"].get("application/json", {}).get("schema", {})
+            for option in answer.get("oneOf", [answer]):
+                parts.append(_shown(schemas, option))
             rows = "".join(
                 f"<tr><td>{status}<td>{html.escape(answer['description'])}"
                 for status, answer in told["responses"].items()
@@ -199,16 +247,36 @@ def page(limits: Limits) -> str:
     return "".join(parts) + "</html>\n"
 
 
-def _shown(name: str) -> str:
-    members = _SCHEMAS[name]["properties"]
-    text = json.dumps({member: _example(schema) for member, schema in members.items()})
+def _shown(schemas: dict[str, Any], option: dict[str, Any]) -> str:
+    """Return an example of a schema that is named, if it says what its members are."""
+    members = schemas.get(option.get("$ref", "").rsplit("/", 1)[-1], {}).get("properties")
+    if members is None:
+        return ""
+    text = json.dumps({member: _example(schema, member) for member, schema in members.items()})
     return f"<pre>{html.escape(text)}</pre>"
 
 
-def _example(schema: dict[str, Any]) -> Any:
+#: Examples that say more than a type does.
+_EXAMPLES: Final[dict[str, Any]] = {
+    "user": "u17",
+    "users": ["u17", "u18"],
+    "key": "visit 3",
+    "keys": ["visit 3", "visit 4"],
+    "ids": ["17", "18"],
+    "findings": [],
+}
+
+
+def _example(schema: dict[str, Any], member: str = "") -> Any:
+    if member in _EXAMPLES:
+        return _EXAMPLES[member]
+    if "enum" in schema:
+        return schema["enum"][0]
     if "oneOf" in schema:
         return _example(schema["oneOf"][0])
     kind = schema["type"][0] if isinstance(schema["type"], list) else schema["type"]
     if kind == "array":
-        return [_example(schema["items"])] * 2
-    return {"number": 0.5, "integer": 1, "boolean": True}.get(kind, "17" if "pattern" in schema else "...")
+        shown = min(schema.get("minItems", 2), 4) if schema["items"] is _SPACES else 2
+        rest = ["..."] if schema.get("minItems", 0) > shown and schema["items"] is _SPACES else []
+        return [_example(schema["items"])] * shown + rest
+    return {"number": 0.5, "integer": 1, "boolean": True}.get(kind, "17" if "pattern" in schema else "a")

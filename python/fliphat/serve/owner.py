@@ -18,12 +18,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fliphat.policies.engine.each import Single
+from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.types import CopyError, SparseEstimate, StoreError
 from fliphat.privacy.guarantee import Guarantee
 from fliphat.serve import logs
 from fliphat.serve.bodies import Refusal
+from fliphat.serve.play import refused
 from fliphat.serve.settings import Limits
+from fliphat.serve.terms import Terms, terms_of
 
 __all__ = ["Owner", "Public"]
 
@@ -42,9 +46,10 @@ _UNKNOWN: Final = "this may or may not have happened: try again with the same ke
 
 @dataclass(frozen=True)
 class Public:
-    """What everybody may see of the policy, as it was when a group was done."""
+    """What everybody may see of the policy, as it was when a group was done; `shown` is its ``/estimate``."""
 
     estimate: SparseEstimate
+    shown: dict[str, Any]
     guarantee: Guarantee
     findings: tuple[str, ...]
     episode: int
@@ -56,7 +61,7 @@ class Public:
 class _Job:
     """One request that waits. Whoever gets `taken` decides: the owner plays it, or its time is up."""
 
-    play: Callable[[LivePolicy], Any]
+    asked: Single | Callable[[LivePolicy], Any]  # one round, or anything else
     answer: asyncio.Future[Any]
     deadline: float
     taken: threading.Lock
@@ -86,7 +91,8 @@ class Owner:
         self._changing = threading.Lock()  # the policy, and what is public of it
         self._published = 0.0
         self.public: Public | None = None
-        self.dim, self.dtype = 0, "float32"
+        self._terms = Terms("", 0, "float32")
+        self._table: Any = None
         #: Told how many requests each group had, once it is durable.
         self.on_group: Callable[[int], None] = lambda jobs: None
 
@@ -119,14 +125,19 @@ class Owner:
         if self._timer is not None:
             self._timer.cancel()
 
-    def submit(self, play: Callable[[LivePolicy], Any]) -> asyncio.Future[Any]:
-        """Return a future of what `play` returns, once it and everything it did is on disk."""
+    @property
+    def terms(self) -> Terms:
+        """What bodies must look like; at least as new as the answers that were given."""
+        return self._terms
+
+    def submit(self, asked: Single | Callable[[LivePolicy], Any]) -> asyncio.Future[Any]:
+        """Return a future of a round's decision, or of what a function returns, once it is all on disk."""
         if self._stopping:
             raise Refusal(503, "stopping", "the server is stopping; nothing happened")
         if len(self._waiting) >= self._limits.waiting:
             raise Refusal(503, "busy", "too many requests are waiting; nothing happened")
         assert self._loop is not None
-        job = _Job(play, self._loop.create_future(), time.monotonic() + self._limits.wait, threading.Lock())
+        job = _Job(asked, self._loop.create_future(), time.monotonic() + self._limits.wait, threading.Lock())
         self._waiting.append(job)
         self._jobs.put(job)
         return job.answer
@@ -222,44 +233,75 @@ class Owner:
 
     def _become_ready(self) -> None:
         policy = self._open()
-        self._policy, self.dim, self.dtype = policy, policy._settings.dim, policy._settings.dtype
+        self._renew_terms(policy)
+        self._policy = policy
         self._concurrent = bool(getattr(policy._engine, "concurrent", False))
         self._publish(policy)
 
+    def _renew_terms(self, policy: LivePolicy) -> None:
+        """Follow the policy's table of arms, which a call of this or another worker may have changed."""
+        table = getattr(policy._fit, "table", None)
+        if self._terms.dim == 0 or table is not self._table:
+            self._terms, self._table = terms_of(policy, table), table
+
     def _play(self, group: list[_Job]) -> list[tuple[_Job, Any, Refusal | None]]:
-        answers: list[tuple[_Job, Any, Refusal | None]] = []
+        """Play a group and make it durable; each request has a result or a refusal of its own."""
+        results: list[Any] = []
         played = False
-        for job in group:
+        while len(results) < len(group):
             policy = self._policy or self._reopened()
             if policy is None:
-                answers.append((job, None, Refusal(503, "store", _STORE_FAILED)))
+                results.append(Refusal(503, "store", _STORE_FAILED))
                 continue
             try:
-                answers.append((job, job.play(policy), None))
-                played = True
-            except Refusal as refusal:
-                answers.append((job, None, refusal))
+                some = self._play_some(policy, group, len(results))
+                played = played or not all(isinstance(one, Refusal) for one in some)
+                results += some
             except (StoreError, OSError, CopyError) as error:
                 self._give_up(policy, error)
                 # What the group did before is as uncertain: its sync will never come.
-                answers = [one if one[2] is not None else (one[0], None, _uncertain()) for one in answers]
-                answers.append((job, None, _uncertain()))
+                results = [one if isinstance(one, Refusal) else _uncertain() for one in results]
+                results += [_uncertain()] * (_run_end(group, len(results)) - len(results))
                 played = False
-            except Exception as error:
-                logs.event("error", kind=type(error).__name__)
-                answers.append((job, None, Refusal(500, "internal", f"an unexpected error; {_UNKNOWN}")))
-                played = True
         policy = self._policy
         if policy is not None and played:
             try:
                 if not self._concurrent:  # a database's calls are durable when they return
                     policy.flush()
-                self.on_group(sum(refusal is None for _, _, refusal in answers))
+                self.on_group(sum(not isinstance(one, Refusal) for one in results))
+                self._renew_terms(policy)
                 self._publish(policy)
             except (StoreError, OSError, CopyError) as error:
                 self._give_up(policy, error)
-                answers = [one if one[2] is not None else (one[0], None, _uncertain()) for one in answers]
-        return answers
+                results = [one if isinstance(one, Refusal) else _uncertain() for one in results]
+        return [
+            (job, None, one) if isinstance(one, Refusal) else (job, one, None)
+            for job, one in zip(group, results, strict=True)
+        ]
+
+    def _play_some(self, policy: LivePolicy, group: list[_Job], at: int) -> list[Any]:
+        """Return results of one request, or of rounds that are played together, from place `at` on."""
+        asked = group[at].asked
+        if not isinstance(asked, Single):
+            try:
+                return [asked(policy)]
+            except Refusal as refusal:
+                return [refusal]
+            except (StoreError, OSError, CopyError):
+                raise
+            except Exception as error:
+                return [_internal(error)]
+        singles: list[Any] = [job.asked for job in group[at : _run_end(group, at)]]
+        results: list[Any] = [None] * len(singles)
+        try:
+            policy._select_each(singles, results)
+        except (StoreError, OSError, CopyError):
+            raise
+        except Exception as error:  # one that is asked for again: those after it were not played
+            first = next(place for place, one in enumerate(results) if one is None)
+            del results[first:]
+            results.append(_internal(error))
+        return [refused(one) if isinstance(one, (ValueError, TypeError)) else one for one in results]
 
     def _give_up(self, policy: LivePolicy, error: BaseException) -> None:
         """Close a policy whose store failed: only the disk knows how much of a call arrived."""
@@ -288,8 +330,10 @@ class Owner:
         return self._policy
 
     def _publish(self, policy: LivePolicy) -> None:
+        arms, public = self._terms.arms, self.public
         if self._concurrent:  # what is public is asked of the database: not after every round
-            if time.monotonic() < self._published + _PUBLISH:
+            same = public is not None and public.shown.get("arms") == arms
+            if same and time.monotonic() < self._published + _PUBLISH:
                 return
             self._published = time.monotonic()
         before, seen = self.public, policy._look()
@@ -301,9 +345,46 @@ class Owner:
             guarantee, findings = before.guarantee, before.findings
         else:
             guarantee, findings = policy.guarantee, policy.health.findings
+        if before is not None and before.episode == seen.episode and before.shown.get("arms") == arms:
+            shown = before.shown
+        else:
+            shown = _shown(policy, seen.estimate, seen.episode, arms)
         if before is not None and before.episode != seen.episode:
             logs.event("released", episode=seen.episode - 1)
-        self.public = Public(seen.estimate, guarantee, findings, seen.episode, seen.remaining, seen.rounds)
+        standing = seen.episode, seen.remaining, seen.rounds
+        self.public = Public(seen.estimate, shown, guarantee, findings, *standing)
+
+
+def _run_end(group: list[_Job], at: int) -> int:
+    """Return where rounds that can be played together with the one at `at` end; after it, if it is none."""
+    end = at
+    while end < len(group) and isinstance(group[end].asked, Single):
+        end += 1
+    return max(end, at + 1)
+
+
+def _shown(policy: LivePolicy, estimate: SparseEstimate, episode: int, arms: Any) -> dict[str, Any]:
+    """Return what was released, for JSON."""
+    if isinstance(policy, PrivateLinear):
+        found = policy.coefficients
+        numbers = [found[arm].tolist() for arm in arms if arm in found]
+        return {
+            "dim": policy._settings.dim,
+            "arms": arms,
+            "coefficients": numbers,
+            "episodes_released": episode,
+        }
+    return {
+        "dim": estimate.dim,
+        "indices": estimate.indices.tolist(),
+        "values": estimate.values.tolist(),
+        "episodes_released": episode,
+    }
+
+
+def _internal(error: Exception) -> Refusal:
+    logs.event("error", kind=type(error).__name__)
+    return Refusal(500, "internal", f"an unexpected error; {_UNKNOWN}")
 
 
 def _uncertain() -> Refusal:

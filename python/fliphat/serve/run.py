@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.health import HealthWarning
+from fliphat.policies.live import LivePolicy
 from fliphat.serve import logs
 from fliphat.serve.app import make_app
+from fliphat.serve.opening import open_policy
 from fliphat.serve.settings import Limits, Tokens
 
 __all__ = ["Choices", "run_server"]
@@ -41,7 +42,8 @@ class Choices:
     store : str
         A directory, or the address of a database.
     policy : dict or None
-        Arguments of :class:`fliphat.FLIPHAT`; None to go on with those that the store was made with.
+        Arguments of the policy, and perhaps its class as ``policy``; None to go on with those that the store
+        was made with.
     """
 
     store: str
@@ -66,12 +68,9 @@ class Choices:
         """Whether the policy lives in a database, where many workers can play it."""
         return self.store.startswith(("postgresql://", "postgres://"))
 
-    def open_policy(self) -> FLIPHAT:
+    def open_policy(self) -> LivePolicy:
         """Open the policy. The server syncs groups of calls itself, before it answers any of them."""
-        durability: Any = "full" if self.in_database else "group"
-        if self.policy is None:
-            return FLIPHAT.open(self.store, durability=durability)
-        return FLIPHAT(**self.policy, store=self.store, durability=durability)
+        return open_policy(self.store, self.policy, "full" if self.in_database else "group")
 
 
 def run_server(chosen: Choices) -> int:
@@ -125,8 +124,13 @@ def _serve(chosen: Choices, sockets: Any = None) -> None:
 
     warnings.simplefilter("ignore", HealthWarning)  # /healthz and /metrics tell
     _log_to_stderr()
+    # Here, where an error is one line for whoever started the server, and not the trace of a framework.
+    opened = [chosen.open_policy()]
     app = make_app(
-        chosen.open_policy, tokens=chosen.tokens, limits=chosen.limits, log_requests=chosen.log_requests
+        lambda: opened.pop() if opened else chosen.open_policy(),
+        tokens=chosen.tokens,
+        limits=chosen.limits,
+        log_requests=chosen.log_requests,
     )
     config = uvicorn.Config(
         app,
@@ -149,6 +153,8 @@ def _serve(chosen: Choices, sockets: Any = None) -> None:
         uvicorn.Server(config).run(sockets=sockets)
     finally:
         signal.signal(signal.SIGTERM, before)
+        for left in opened:  # the port was taken
+            left.close()
 
 
 def _log_to_stderr() -> None:
@@ -159,16 +165,47 @@ def _log_to_stderr() -> None:
     logs.LOGGER.propagate = False
 
 
+class _HeadWithBody:
+    """A transport that sends the head of an answer with its body, in one piece: uvicorn hands over both."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport, self._head = transport, b""
+
+    def write(self, data: bytes) -> None:
+        """Send, or hold a head that has a body of known length."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head + data)
+        elif data.endswith(b"\r\n\r\n") and b"\r\ncontent-length: " in data:
+            self._head = data
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """Send a head whose answer has no body."""
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        """Send what is held, and close."""
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 def impatient_protocol(seconds: float) -> Any:
     """Return uvicorn's protocol with limits on how long a request's head may take and how large it may be.
 
     Without them a client that sends a byte now and then keeps a connection for ever, and one that never ends
-    its head fills the memory.
+    its head fills the memory. Answers are sent in one piece.
     """
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     class Impatient(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
         _timer: Any = None  # while a head is awaited
+        _in_head = False
         _head_bytes = 0
 
         def data_received(self, data: bytes) -> None:
@@ -178,19 +215,26 @@ def impatient_protocol(seconds: float) -> Any:
                     self.transport.close()
                     return
             super().data_received(data)
+            if self._in_head and self._timer is None:  # most heads come whole, and need no timer
+                self._timer = self.loop.call_later(seconds, self.transport.close)
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self.transport = _HeadWithBody(transport)
             self._timer = self.loop.call_later(seconds, transport.close)
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            if self._timer is None:
-                self._timer = self.loop.call_later(seconds, self.transport.close)
+            self._in_head = True
 
         def on_headers_complete(self) -> None:
+            self._in_head = False
             self._stop_timer()
             super().on_headers_complete()
+
+        def on_response_complete(self) -> None:
+            self.transport.flush()
+            super().on_response_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()

@@ -9,6 +9,7 @@ mod private;
 mod public;
 mod research;
 mod runtime;
+mod serving;
 
 use pyo3::prelude::*;
 
@@ -53,5 +54,7 @@ mod _native {
     #[pymodule_export]
     use super::research::simulate::{ClickWorld, LinearWorld, round_words};
     #[pymodule_export]
-    use super::runtime::simd_levels;
+    use super::runtime::{simd_levels, sync_files};
+    #[pymodule_export]
+    use super::serving::read_contexts;
 }

@@ -20,6 +20,7 @@ from fliphat.kernels import _rows
 from fliphat.policies.engine import inputs
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
+from fliphat.policies.engine.each import Single, select_each
 from fliphat.policies.engine.episode import (
     AWAITED,
     NOT_LEARNED,
@@ -192,6 +193,11 @@ class Engine:
             self.keys[name] = decision
         return decision if offered is None else self._named(decision)
 
+    def select_each(self, asked: Sequence[Single], results: list[Any]) -> None:
+        """Play single rounds of several callers, as if each were a call of its own."""
+        self._require_memory_up_to_date()
+        select_each(self, asked, results)
+
     def select_batch(
         self, contexts: Any, users: Sequence[Any] | None, given: int | Sequence[Any] | None
     ) -> Decisions:
@@ -211,13 +217,8 @@ class Engine:
         digests = self._user_digests("users", users)
         learned = self._within_limit(digests)
         episode = self._ready()
-        share, explored = episode.exploration, None
-        if share > 0:
-            # Word by word as single rounds draw them, so that batches change nothing.
-            words, own = self.rng.bit_generator.random_raw(2 * count).reshape(-1, 2).T.copy()
-            explored = explores(own, share).astype(np.uint8)
-        else:
-            words = self.rng.bit_generator.random_raw(count)
+        share = episode.exploration
+        words, explored = self._words(count)
         if isinstance(checked, Crossed):
             checked = CrossedByEstimate(checked, self.estimate)
         try:
@@ -350,6 +351,17 @@ class Engine:
         settings = self.settings
         width = settings.row_width
         return make_rows(layout, self.episode.length, width, settings.dtype, self.memory_limit)
+
+    def _words(self, count: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8] | None]:
+        """Draw the randomness of several rounds, and which of them explore.
+
+        Word by word as single rounds draw them, so that batches change nothing.
+        """
+        share = self.episode.exploration
+        if share > 0:
+            words, own = self.rng.bit_generator.random_raw(2 * count).reshape(-1, 2).T.copy()
+            return words, explores(own, share).astype(np.uint8)
+        return self.rng.bit_generator.random_raw(count), None
 
     def _draw_again(self, count: int) -> None:
         """Rewind the generator: a repeated call draws the same arms as one that found no room for rows."""

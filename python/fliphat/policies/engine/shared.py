@@ -33,6 +33,7 @@ from fliphat.policies.engine import inputs, process
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.combining import Combined, CutOff
 from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
+from fliphat.policies.engine.each import Single, alone
 from fliphat.policies.engine.engine import INCARNATION, Engine, Standing
 from fliphat.policies.engine.episode import AWAITED, Episode
 from fliphat.policies.engine.exploring import explores, probabilities, probability
@@ -189,6 +190,11 @@ class SharedEngine(Engine):
         if found is not None and self.arms is not None:
             self._look()
         return found
+
+    def select_each(self, asked: Sequence[Single], results: list[Any]) -> None:
+        """Play rounds one by one: calls of several threads are one transaction anyhow."""
+        for place, one in enumerate(asked):
+            results[place] = alone(self, one)
 
     def select_batch(
         self, contexts: Any, users: Sequence[Any] | None, given: int | Sequence[Any] | None

@@ -50,6 +50,8 @@ class PlayedRounds:
         How many arms share the first place with the one shown, 0 if it is not a best one.
     key : bytes
         The digest of a single round's key, empty without one.
+    keys : list of bytes, or None
+        Those of several rounds, empty for a round without one.
     """
 
     first_id: int
@@ -60,6 +62,7 @@ class PlayedRounds:
     offered: int | npt.NDArray[np.int64]
     tied: Sequence[int] | npt.NDArray[np.uint32]
     key: bytes = b""
+    keys: list[bytes] | None = None
 
 
 class Store(Protocol):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fliphat import _native
 from fliphat.policies.types import StoreError
 
-__all__ = ["create_private", "lock", "sync", "sync_directory", "unlock", "wipe", "write_all"]
+__all__ = ["create_private", "lock", "sync", "sync_all", "sync_directory", "unlock", "wipe", "write_all"]
 
 
 def create_private(path: Path, *, append: bool = False, exclusive: bool = False) -> int:
@@ -39,6 +41,15 @@ def sync(descriptor: int) -> None:
         os.fdatasync(descriptor)
     else:
         os.fsync(descriptor)
+
+
+def sync_all(descriptors: Sequence[int]) -> None:
+    """Return when the contents of several files are on disk: they wait for it together."""
+    if hasattr(os, "fdatasync"):
+        _native.sync_files(list(descriptors))
+    else:
+        for descriptor in descriptors:
+            sync(descriptor)
 
 
 def wipe(path: Path) -> None:

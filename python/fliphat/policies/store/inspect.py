@@ -154,6 +154,7 @@ def _inspect_directory(path: Path, private: bool) -> dict[str, Any]:
         },
         "in_use": _in_use(path / "lock"),
         "handed_over": found.meta.get("handed_over"),
+        "policy": _class_of(settings),
         "settings": settings,
         "episode": index,
         "state": step,
@@ -311,6 +312,7 @@ def _inspect_file(path: Path, private: bool) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "kind": "saved file",
         "format": {"file": version, "current": version == snapshot.VERSION},
+        "policy": _class_of(settings),
         "settings": settings,
         "episode": episode["index"],
         "state": CLAIMED if episode["claimed"] else "open",
@@ -447,12 +449,21 @@ def _without_rows(settings: EngineSettings) -> Engine:
     return Engine(make_fit(settings))
 
 
+def _class_of(settings: dict[str, Any]) -> str:
+    return "PrivateLinear" if settings["fit"] == "dense" else "FLIPHAT"
+
+
+def _arms_of(engine: Engine) -> list[str | int] | None:
+    """Return ids of the arms that are played now, bytes as text; None where rounds bring their arms."""
+    table = getattr(engine.rule, "table", None)
+    return None if table is None else [one if isinstance(one, int) else str(one) for one in table.playable]
+
+
 def _public(engine: Engine | None, reason: str | None, filled: int) -> dict[str, Any]:
     """Return what everybody may see; without an engine, why it is not known."""
     if engine is None:
-        return {"remaining": None, "history": None, "estimate": None, "health": None, "guarantee": None} | {
-            "not_known_because": reason
-        }
+        unknown = ("remaining", "arms", "history", "estimate", "health", "guarantee")
+        return dict.fromkeys(unknown) | {"not_known_because": reason}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its reasons are in the record
         claim = engine.fit.guarantee()
@@ -461,6 +472,7 @@ def _public(engine: Engine | None, reason: str | None, filled: int) -> dict[str,
     health = examine(engine.settings, engine.history, engine.known)
     return {
         "remaining": length - filled or engine.fit.least_rows(engine.episode.index + 1),
+        "arms": _arms_of(engine),
         "history": [facts.to_dict() | _plain(facts.estimate) for facts in engine.history],
         "estimate": _plain(engine.estimate),
         "health": list(health.findings),

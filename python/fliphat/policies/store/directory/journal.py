@@ -281,8 +281,9 @@ class Journal:
     def sync(self) -> None:
         """Return when everything appended so far is on disk."""
         self.write_held()
-        for descriptor in reversed(self._files):  # rows before the frames that name them
-            files.sync(descriptor)
+        # A frame may reach the disk before its rows: nobody is told until both did, and a frame without its
+        # rows is found to be cut off.
+        files.sync_all(self._files)
         self._synced_at = time.monotonic()
 
     def mapped(self, file: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -44,7 +44,7 @@ def packed(played: PlayedRounds, lengths: npt.NDArray[np.uint32] | None) -> byte
     flags = (HAS_USER | _KIND_BITS[played.user_kind] if played.user_kind else 0) | (
         HAS_KEY if played.key else 0
     )
-    if len(played.arms) == 1:
+    if len(played.arms) == 1 and played.keys is None:
         learned = LEARNED if played.learned is None or played.learned[0] else 0
         length = 0 if lengths is None else int(lengths[0])
         user = b"" if played.users is None else played.users[0]
@@ -60,6 +60,10 @@ def packed(played: PlayedRounds, lengths: npt.NDArray[np.uint32] | None) -> byte
         records["length"] = lengths
     if played.users is not None:
         records["user"] = np.frombuffer(b"".join(played.users), ROUND["user"])
+    if played.keys is not None:
+        missing = bytes(DIGEST_BYTES)
+        records["key"] = np.frombuffer(b"".join(key or missing for key in played.keys), ROUND["key"])
+        records["flags"] |= np.array([HAS_KEY if key else 0 for key in played.keys], np.uint8)
     return records.tobytes()
 
 

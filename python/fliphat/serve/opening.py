@@ -1,0 +1,112 @@
+"""Which policy is served: the one that a store was made with, or a new one from an operator's arguments."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import Any, Final
+
+from fliphat.fit.dense_settings import DenseSettings
+from fliphat.policies.fliphat import FLIPHAT
+from fliphat.policies.linear import PrivateLinear
+from fliphat.policies.live import LivePolicy
+from fliphat.policies.store.base import refuse_other_settings
+from fliphat.policies.store.opening import recorded_settings
+from fliphat.policies.types import StoreError
+from fliphat.serve.terms import terms_of
+
+__all__ = ["POLICIES", "checked_arguments", "open_policy"]
+
+POLICIES: Final[dict[str, type[FLIPHAT] | type[PrivateLinear]]] = {
+    "FLIPHAT": FLIPHAT,
+    "PrivateLinear": PrivateLinear,
+}
+
+#: Arguments that a store does not remember: they are given at every opening.
+_EVERY_TIME: Final = ("witness", "memory_limit", "retention", "reward_timeout")
+#: Arguments that belong to the server.
+_OURS: Final = ("self", "store", "durability")
+
+
+def checked_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a policy's arguments with its class as ``policy``, refusing names that the class does not have.
+
+    Examples
+    --------
+    >>> checked_arguments({"arms": ["red", "blue"], "dim": 5})["policy"]
+    'PrivateLinear'
+    """
+    name = given.get("policy", "PrivateLinear" if "arms" in given else "FLIPHAT")
+    if name not in POLICIES:
+        raise ValueError(f"policy must be one of {sorted(POLICIES)}, got {name!r}")
+    known = [one for one in inspect.signature(POLICIES[name]).parameters if one not in _OURS]
+    for one in given:
+        if one in _OURS:
+            raise ValueError(f"{one} belongs to the command line, not to the policy's arguments")
+        if one != "policy" and one not in known:
+            raise ValueError(f"{one} is no argument of {name}, which has {', '.join(known)}")
+    return given | {"policy": name}
+
+
+def open_policy(store: str, given: dict[str, Any] | None, durability: Any) -> LivePolicy:
+    """Open the policy of a store; `given` are its arguments, None to go on with those it was made with.
+
+    A PrivateLinear goes on with the arms that its store has now, whatever `given` says.
+    """
+    policy = _opened(store, given, durability)
+    try:
+        terms_of(policy, getattr(policy._fit, "table", None))  # refuses arms that JSON can't hold
+    except BaseException:
+        policy.close()
+        raise
+    return policy
+
+
+def _opened(store: str, given: dict[str, Any] | None, durability: Any) -> LivePolicy:
+    try:
+        record = recorded_settings(store)
+    except StoreError:
+        record = None  # new, or damaged: whoever opens it says so
+    if given is None:
+        if record is None and _nothing_at(store):
+            raise ValueError(
+                f"there is no store at {store!r} yet: a new one needs the policy's arguments, from --policy, "
+                f"or --dim, --epsilon, --delta and either --sparsity, or --arms and --context-norm"
+            )
+        kept = PrivateLinear if record is not None and record.get("fit") == "dense" else FLIPHAT
+        return kept.open(store, durability=durability)
+    named = checked_arguments(given)
+    policy = POLICIES[named.pop("policy")]
+    if policy is PrivateLinear and record is not None and record.get("fit") == "dense":
+        return _gone_on_with(store, named, durability)
+    _refuse_missing(policy, named)
+    return policy(**named, store=store, durability=durability)
+
+
+def _gone_on_with(store: str, given: dict[str, Any], durability: Any) -> PrivateLinear:
+    every_time = {name: given.pop(name) for name in _EVERY_TIME if name in given}
+    _refuse_missing(PrivateLinear, given)
+    policy = PrivateLinear.open(store, durability=durability, **every_time)
+    try:
+        wanted = inspect.signature(DenseSettings.checked).parameters
+        defaults = {name: one.default for name, one in inspect.signature(PrivateLinear).parameters.items()}
+        asked = {name: given.get(name, defaults[name]) for name in wanted if name != "arms"}
+        table = policy._fit.table  # type: ignore[attr-defined]
+        refuse_other_settings(policy._settings.to_dict(), DenseSettings.checked(**asked, arms=table.initial))
+    except BaseException:
+        policy.close()
+        raise
+    return policy
+
+
+def _refuse_missing(policy: type[FLIPHAT] | type[PrivateLinear], given: dict[str, Any]) -> None:
+    parameters = inspect.signature(policy).parameters.items()
+    missing = [name for name, one in parameters if one.default is one.empty and name not in given]
+    if missing:
+        raise ValueError(f"{policy.__name__} needs {', '.join(missing)} too")
+
+
+def _nothing_at(store: str) -> bool:
+    if "://" in store:
+        return False
+    return not os.path.isdir(store) or not os.listdir(store)

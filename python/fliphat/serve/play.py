@@ -1,0 +1,76 @@
+"""What a request does to the policy, in the owner's thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fliphat.policies.linear import PrivateLinear
+from fliphat.policies.live import LivePolicy
+from fliphat.policies.types import Decision, Decisions
+from fliphat.serve.bodies import ArmChange, Refusal, Rewards, Rounds
+
+__all__ = ["change_arms", "hand_in", "play_batch", "refused"]
+
+
+def refused(error: Exception) -> Refusal:
+    """Return the answer to a request whose arguments the policy does not take; its words hold no contents."""
+    if "already has a reward" in str(error):
+        return Refusal(409, "already", "this decision has a reward; a second one is refused")
+    return Refusal(422, "unprocessable", str(error))
+
+
+def play_batch(rounds: Rounds, policy: LivePolicy) -> list[Decisions | Decision]:
+    """Play a request's rounds. What fails for its arguments fails before its first round."""
+    users, keys, contexts = rounds.users, rounds.keys, rounds.contexts
+    per_round = rounds.arms or 1  # rows of CSR are arms, of an array rounds
+    decided: list[Decisions | Decision] = []
+    try:
+        if keys is not None:
+            for i, key in enumerate(keys):
+                part = contexts[i] if rounds.arms is None else contexts[i * per_round : (i + 1) * per_round]
+                decided.append(policy.select(part, users[i] if users else None, key))
+            return decided
+        arms = None if rounds.arms is None or rounds.depth == 1 else rounds.arms
+        at = 0
+        while at < rounds.count:  # an episode may end inside the batch: its estimate changes there
+            end = min(at + policy.remaining, rounds.count)
+            part = contexts[at * per_round : end * per_round]
+            try:
+                decided.append(policy.select_batch(part, users[at:end] if users else None, arms=arms))
+            except ValueError:
+                if policy.remaining >= end - at:
+                    raise
+                continue  # other workers took what was left of the episode meanwhile
+            at = end
+        return decided
+    except (ValueError, TypeError) as error:
+        raise refused(error) from None
+
+
+def hand_in(rewards: Rewards, policy: LivePolicy) -> bool | int:
+    """Hand in a request's rewards."""
+    try:
+        if rewards.key is not None:
+            return policy.update(reward=rewards.rewards[0], key=rewards.key, user=rewards.user)
+        if rewards.single:
+            return policy.update(rewards.ids[0], rewards.rewards[0])
+        return policy.update_batch(rewards.ids, rewards.rewards)
+    except (ValueError, TypeError) as error:
+        raise refused(error) from None
+
+
+def change_arms(change: ArmChange, policy: LivePolicy) -> tuple[Any, ...]:
+    """Add or remove an arm and return those that are played now; done again, it changes nothing."""
+    if not isinstance(policy, PrivateLinear):
+        raise Refusal(404, "no arms", "every round of this policy brings its arms: there is no list of them")
+    if not change.add and change.arm not in policy._ids:
+        raise Refusal(422, "unprocessable", "remove must name an arm that there is or was")
+    if (change.arm in policy.arms) == change.add:
+        return policy.arms
+    if not change.add and len(policy.arms) == 1:
+        raise Refusal(422, "unprocessable", "the last arm can't be removed: a round has to play something")
+    try:
+        (policy.add_arm if change.add else policy.remove_arm)(change.arm)
+    except (ValueError, TypeError):
+        raise Refusal(422, "unprocessable", "the arm can't be added or removed") from None
+    return policy.arms
