@@ -168,7 +168,9 @@ def test_the_predicted_course_is_the_simulated(name):
     smooth = np.convolve(mean, np.ones(window) / window, "valid")
     level = found.random_regret / rounds
     start = int(np.flatnonzero(smooth < 0.5 * level)[0]) + window // 2
-    assert 1 / 2 <= found.learning_starts / start <= 2
+    # It falls in steps of an episode: one step that ends just above half, or just below, moves it by so much.
+    one = found.episodes[0].rounds + window
+    assert start / 2 - one <= found.learning_starts <= 2 * start + one
 
 
 def test_rare_clicks_on_sparse_rows_are_not_promised_early():
