@@ -74,16 +74,17 @@ impl TileMoments {
         for (j, column) in columns.iter().enumerate() {
             let (integers, _) = self.integers[j * self.batch + self.rows..].as_chunks_mut::<TILE>();
             let integers = &mut integers[0];
-            let mut whole = [0; TILE];
+            // Loops of one thing each: otherwise the compiler may convert number by number.
+            let mut q = [0i32; TILE];
             for r in 0..TILE {
-                whole[r] = rounded_to_zero(column[r] * factors[r]);
+                q[r] = rounded_to_zero(column[r] * factors[r]);
             }
             for r in 0..TILE {
                 // Sums of squares up to 2^53 are exact in a float, and one beyond stays beyond.
-                norms[r] += f64::from(whole[r]) * f64::from(whole[r]);
+                norms[r] += f64::from(q[r]) * f64::from(q[r]);
             }
             for r in 0..TILE {
-                integers[r] = whole[r] as i16;
+                integers[r] = q[r] as i16;
             }
         }
         let mut all = true;
