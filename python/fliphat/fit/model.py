@@ -113,8 +113,8 @@ class KnownSparse:
         P, G and W.
     residual_size, context_size : float
         r and x.
-    start_size, size_weight, size_sum : float
-        x as told or measured from whole rows; precision and precision-weighted sum of x^2 of picked columns.
+    start_size, size_weight : float
+        x as told or measured from whole rows; precision, relative to x, of what picked columns said of x^2.
     typical_mean, typical_mean_weight, typical_product, typical_product_weight : float
         e and c as measured from whole rows and from columns when they were new, with their precisions. Later
         the arms are chosen by these columns, which moves their means and products.
@@ -144,7 +144,6 @@ class KnownSparse:
     context_size: float
     start_size: float
     size_weight: float = 0.0
-    size_sum: float = 0.0
     typical_mean: float = 0.0
     typical_mean_weight: float = 0.0
     typical_product: float = 0.0
@@ -185,6 +184,7 @@ class KnownSparse:
         for name in ("units", "theta", "covariance", "moments", "precision"):
             filled[name] = np.array(record[name], np.float64)
         filled["found"] = tuple(record["found"])
+        filled.pop("size_sum", None)  # was kept in units in which it could not be forgotten
         # As they were called when only whole rows said what is typical.
         for name in ("mean", "mean_weight", "product", "product_weight"):
             if f"row_{name}" in filled:
@@ -658,7 +658,6 @@ def _context_size(
 ) -> dict[str, Any]:
     """Return x for the next episode, from the columns that were new: those of A are chosen by the arms."""
     x, start = known.context_size, known.start_size
-    total, count = known.size_sum, known.size_weight
     doubt: dict[str, Any] = {"doubted": False}
     if released.rows is not None and released.rows_noise is not None:
         # One measure in a hundred or two is noise that looks like another size, and some hide one: whenever
@@ -673,11 +672,12 @@ def _context_size(
         if far or start != told:
             # Columns measured in a ball of another size say nothing.
             size = told * 2.0**octaves if far else told
-            again = {"context_size": size, "start_size": size, "size_sum": 0.0, "size_weight": 0.0}
+            again = {"context_size": size, "start_size": size, "size_weight": 0.0}
             return {**again, **doubt}
-    total += new.squares * weight / 2
-    count += new.columns * weight / 2
-    prior = 1 / (t.context_prior * start**4)
-    square = (prior * start**2 + total) / (prior + count)
-    size = math.sqrt(min(max(square, 0.25 * x * x), 4 * x * x))
-    return {"context_size": size, "start_size": start, "size_sum": total, "size_weight": count, **doubt}
+    # Relative to x: in other units a size that is too small would have smaller noise, and the more say.
+    each = weight * x**4 / 2
+    sure = known.size_weight + new.columns * each
+    moved = each * (new.squares / (x * x) - new.columns) / (1 / t.context_prior + sure)
+    square = x * x * min(max(1 + moved, 0.25), 4.0)
+    size = math.sqrt(min(max(square, start**2 / 16), 16 * start**2))
+    return {"context_size": size, "start_size": start, "size_weight": sure, **doubt}
