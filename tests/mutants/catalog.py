@@ -183,8 +183,8 @@ MUTANTS = [
     Mutant(
         "pursuit: the moments' diagonal without sqrt 2",
         "python/fliphat/fit/pursuit.py",
-        "math.isqrt(2 * sigma_moments**2) + 1, sigma_moments",
-        "sigma_moments, sigma_moments",
+        "math.isqrt(2 * sigma_moments**2) + 1",
+        "sigma_moments",
         PURSUIT_CLAIM,
         "whoever has one large column",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import os
 from typing import Any, Final
@@ -92,7 +93,10 @@ def _gone_on_with(store: str, given: dict[str, Any], durability: Any) -> Private
         defaults = {name: one.default for name, one in inspect.signature(PrivateLinear).parameters.items()}
         asked = {name: given.get(name, defaults[name]) for name in wanted if name != "arms"}
         table = policy._fit.table  # type: ignore[attr-defined]
-        refuse_other_settings(policy._settings.to_dict(), DenseSettings.checked(**asked, arms=table.initial))
+        settings = DenseSettings.checked(**asked, arms=table.initial)
+        # A store goes on with its own constants: they are no argument.
+        settings = dataclasses.replace(settings, constants=policy._settings.constants)
+        refuse_other_settings(policy._settings.to_dict(), settings)
     except BaseException:
         policy.close()
         raise
