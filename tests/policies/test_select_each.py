@@ -180,3 +180,31 @@ def test_what_was_played_before_an_error_of_the_fit_has_its_decision(monkeypatch
     policy._select_each(asked[7:], again)
     twin = sparse_policy(seed=1)
     assert results[:7] + again == one_by_one(twin, asked)
+
+
+def test_a_value_error_of_the_fit_plays_no_round_twice(monkeypatch):
+    policy = sparse_policy(seed=1)
+    contexts = [contexts_of(sparse_policy, "good", i) for i in range(13)]
+    policy._select_each([Single(contexts[i], None, i) for i in range(4)], [None] * 4)
+    run, failed = policy._engine.fit.run, []
+
+    def fails_once(*given):
+        if not failed:
+            failed.append(1)
+            raise np.linalg.LinAlgError("Singular matrix")
+        return run(*given)
+
+    monkeypatch.setattr(policy._engine.fit, "run", fails_once)
+    # The episode ends within these, before the key of the last one is asked for again.
+    asked = [Single(contexts[i], None, i) for i in range(4, 12)]
+    asked += [asked[-1], Single(contexts[12], None, 12)]
+    results = [None] * len(asked)
+    with pytest.raises(np.linalg.LinAlgError):
+        policy._select_each(asked, results)
+    first = results.index(None)
+    rest = [None] * (len(asked) - first)
+    policy._select_each(asked[first:], rest)
+    decisions = results[:first] + rest
+    assert failed and decisions[-2] == decisions[-3]
+    assert [int(one.id) for one in decisions] == [*range(5, 13), 12, 13]
+    assert policy._look().rounds == 13

@@ -123,6 +123,39 @@ def test_an_unexpected_error_is_one_requests_own(tmp_path, monkeypatch):
         assert again[0] == 200 and server.owner.public.rounds == 13
 
 
+class Panic(BaseException):
+    """What native code that panics raises."""
+
+
+def test_a_panic_ends_no_thread(tmp_path):
+    with served(lambda: sparse(tmp_path / "s")) as server:
+        policy = server.owner._policy
+
+        def panics(asked, results):
+            raise Panic("Erika Mustermann")
+
+        policy._select_each = panics
+        status, told = server.ask("POST", "/select", {"contexts": good(sparse, 1), "key": "k"})
+        assert status >= 500 and "Erika" not in json.dumps(told)
+        deadline = time.monotonic() + 30  # the store is opened again after a moment
+        while (found := server.ask("POST", "/select", {"contexts": good(sparse, 1), "key": "k"}))[0] != 200:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        assert server.owner.well
+
+
+def test_what_cant_be_shown_takes_no_round_back(tmp_path, monkeypatch):
+    with served(lambda: dense(tmp_path / "s")) as server:
+
+        def fails(policy):
+            raise ValueError("Erika Mustermann")
+
+        monkeypatch.setattr(server.owner, "_publish", fails)
+        for number in range(3):
+            assert server.ask("POST", "/select", {"contexts": good(dense, number)})[0] == 200
+        assert server.owner.well
+
+
 DYING = """
 import os, sys
 from fliphat.cli import main

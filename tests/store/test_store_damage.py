@@ -313,6 +313,24 @@ def test_blocks_that_never_reached_the_disk_are_a_call_nobody_heard_of(tmp_path)
         policy.close()
 
 
+def test_a_short_row_that_never_reached_the_disk_is_a_call_nobody_heard_of(tmp_path):
+    """Its frame did, and the file's size: both files wait for the disk at the same time."""
+    path = played(tmp_path / "short", 2, dim=20)
+    policy = open_store(path, dim=20)
+    policy.select(np.ones((2, 20), np.float32), user=3)
+    policy.close()
+    file = path / "episode-00000.0.rows"
+    data = file.read_bytes()
+    file.write_bytes(data[:-80] + bytes(80))
+    policy = open_store(path, dim=20)
+    assert policy.rounds == 2 and policy.pending == []
+    policy.close()
+    # A row before the last call's is damage: somebody heard of it.
+    file.write_bytes(bytes(80) + data[80:])
+    with pytest.raises(StoreError, match="damaged"):
+        open_store(path, dim=20)
+
+
 # Random bytes
 
 

@@ -184,6 +184,7 @@ class KnownSparse:
         for name in ("units", "theta", "covariance", "moments", "precision"):
             filled[name] = np.array(record[name], np.float64)
         filled["found"] = tuple(record["found"])
+        filled["told_size"] = record.get("told_size") or record["start_size"]
         filled.pop("size_sum", None)  # was kept in units in which it could not be forgotten
         # As they were called when only whole rows said what is typical.
         for name in ("mean", "mean_weight", "product", "product_weight"):

@@ -184,7 +184,7 @@ class _Service:
 
     async def change_arms(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Add or remove an arm."""
-        self._require("operator", asked)
+        self._require("arms", asked)
         body = await self.patience.read_body(receive, asked)
         change = bodies.read_arm_change(body)
         arms = await self.owner.submit(functools.partial(play.change_arms, change))

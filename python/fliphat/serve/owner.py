@@ -89,6 +89,7 @@ class Owner:
         self._stopping = False
         self._concurrent = False  # whether several threads may play the policy at once
         self._changing = threading.Lock()  # the policy, and what is public of it
+        self._renewing = threading.Lock()  # what bodies must look like
         self._published = 0.0
         self.public: Public | None = None
         self._terms = Terms("", 0, "float32")
@@ -104,7 +105,8 @@ class Owner:
     @property
     def well(self) -> bool:
         """Whether rounds can be played."""
-        return self._policy is not None and not self._stopping
+        alive = self._thread is not None and self._thread.is_alive()
+        return alive and self._policy is not None and not self._stopping
 
     async def start(self) -> None:
         """Open the policy; raises what opening raised."""
@@ -217,7 +219,12 @@ class Owner:
                 except queue.Empty:
                     break
             if group:
-                answers = self._play(group)
+                try:
+                    answers = self._play(group)
+                except BaseException as error:  # a panic of native code, say: this thread must go on
+                    if self._policy is not None:
+                        self._give_up(self._policy, error)
+                    answers = [(job, None, _uncertain()) for job in group]
                 assert self._loop is not None
                 with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
                     self._loop.call_soon_threadsafe(self._deliver, answers)
@@ -227,9 +234,20 @@ class Owner:
         policy = self._policy or self._reopened()
         if policy is not None:
             try:
-                self._publish(policy)
+                self._show(policy)
             except (StoreError, OSError, CopyError) as error:
                 self._give_up(policy, error)
+
+    def _show(self, policy: LivePolicy) -> None:
+        """Show what is public now. What can't be shown takes nothing back: rounds are durable by then."""
+        try:
+            with self._renewing:
+                self._renew_terms(policy)
+            self._publish(policy)
+        except (StoreError, OSError, CopyError):
+            raise
+        except Exception as error:
+            logs.event("not shown", kind=type(error).__name__)
 
     def _become_ready(self) -> None:
         policy = self._open()
@@ -269,8 +287,7 @@ class Owner:
                 if not self._concurrent:  # a database's calls are durable when they return
                     policy.flush()
                 self.on_group(sum(not isinstance(one, Refusal) for one in results))
-                self._renew_terms(policy)
-                self._publish(policy)
+                self._show(policy)
             except (StoreError, OSError, CopyError) as error:
                 self._give_up(policy, error)
                 results = [one if isinstance(one, Refusal) else _uncertain() for one in results]
@@ -367,11 +384,11 @@ def _shown(policy: LivePolicy, estimate: SparseEstimate, episode: int, arms: Any
     """Return what was released, for JSON."""
     if isinstance(policy, PrivateLinear):
         found = policy.coefficients
-        numbers = [found[arm].tolist() for arm in arms if arm in found]
+        there = [arm for arm in arms if arm in found]  # another worker may have removed one
         return {
             "dim": policy._settings.dim,
-            "arms": arms,
-            "coefficients": numbers,
+            "arms": there,
+            "coefficients": [found[arm].tolist() for arm in there],
             "episodes_released": episode,
         }
     return {

@@ -54,13 +54,16 @@ class Tokens:
     write : str or None
         Needed for ``/select`` and ``/update``.
     operator : str or None
-        Needed for the private part of ``/metrics``: counts of rewards, late and invalid rounds, requests.
+        Needed for the private part of ``/metrics`` (counts of rewards, late and invalid rounds, requests) and
+        to change arms. Without one, whoever may write may change arms.
 
     Examples
     --------
     >>> tokens = Tokens(write="a token of some length", operator="another token, as long")
     >>> tokens.allows("write", b"Bearer a token of some length"), tokens.allows("operator", b"")
     (True, False)
+    >>> Tokens(write="a token of some length", operator=None).allows("arms", b"")
+    False
     """
 
     write: str | None
@@ -76,7 +79,7 @@ class Tokens:
 
     def allows(self, what: str, header: bytes) -> bool:
         """Whether a request with this ``Authorization`` header may do that."""
-        token = self.write if what == "write" else self.operator
+        token = {"write": self.write, "operator": self.operator, "arms": self.operator or self.write}[what]
         if token is None:
             return True
         return hmac.compare_digest(header, b"Bearer " + token.encode())

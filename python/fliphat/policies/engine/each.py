@@ -50,16 +50,22 @@ def select_each(engine: Engine, asked: Sequence[Single], results: list[Any]) -> 
     names: set[bytes] = set()
 
     def play() -> None:
-        _play(engine, asked, waiting, results)
+        # Taken first: what a fit's error interrupts must not be played again.
+        work = waiting.copy()
         waiting.clear()
         names.clear()
+        _play(engine, asked, work, results)
 
     for place, (contexts, user, key) in enumerate(asked):
         try:
             digests = engine._user_digests("user", None if user is None else [user])
             name = engine._key_name(key, digests)
-            if name in names:
-                play()
+        except (ValueError, TypeError) as error:
+            results[place] = error
+            continue
+        if name in names:
+            play()
+        try:
             known = engine.keys.get(name) if name else None
             if known is not None:
                 results[place] = engine._named(known)

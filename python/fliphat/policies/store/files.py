@@ -48,7 +48,7 @@ def sync_all(descriptors: Sequence[int]) -> None:
     if hasattr(os, "fdatasync"):
         _native.sync_files(list(descriptors))
     else:
-        for descriptor in descriptors:
+        for descriptor in reversed(descriptors):  # rows before the frames that name them
             sync(descriptor)
 
 

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, RawFd};
+use std::thread::Builder;
 
 /// Return when the contents of all these open files are on disk.
 ///
@@ -14,11 +15,17 @@ use std::os::fd::{FromRawFd, RawFd};
 pub fn sync(descriptors: &[RawFd]) -> io::Result<()> {
     let Some((last, others)) = descriptors.split_last() else { return Ok(()) };
     std::thread::scope(|scope| {
-        let waiting: Vec<_> =
-            others.iter().map(|&descriptor| scope.spawn(move || sync_one(descriptor))).collect();
+        let start = |&descriptor: &RawFd| {
+            Builder::new().spawn_scoped(scope, move || sync_one(descriptor)).map_err(|_| descriptor)
+        };
+        let waiting: Vec<_> = others.iter().map(start).collect();
         let mut result = sync_one(*last);
-        for thread in waiting {
-            let other = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early")));
+        for other in waiting {
+            let other = match other {
+                Ok(thread) => thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))),
+                // The system has no thread to spare: one after the other is as durable.
+                Err(descriptor) => sync_one(descriptor),
+            };
             result = result.and(other);
         }
         result

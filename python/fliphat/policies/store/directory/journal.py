@@ -449,7 +449,8 @@ class Journal:
             return True
         last = events.tell() == self._size(events)
         unwritten = any(short) or any(
-            _zeros_to_the_end(file, start, least=_BLOCK) for file, start in zip(rows, starts, strict=True)
+            _zeros_to_the_end(file, start, least=_BLOCK) or _only_zeros(file, start)
+            for file, start in zip(rows, starts, strict=True)
         )
         if unwritten and (last or not head.synced):
             scan.torn = True
@@ -535,6 +536,13 @@ def _zeros_to_the_end(file: IO[bytes], start: int, *, least: int) -> bool:
     if zeros_from > start:
         zeros_from = -(-zeros_from // _BLOCK) * _BLOCK
     return start + len(data) - zeros_from >= least
+
+
+def _only_zeros(file: IO[bytes], start: int) -> bool:
+    """Whether a file has zeros alone from `start` on: its size was on disk before its contents."""
+    file.seek(start)
+    data = file.read()
+    return bool(data) and not data.strip(b"\0")
 
 
 def _lost(path: Path) -> str:
