@@ -3,7 +3,7 @@
     pip install 'fliphat[compare]'
     python benches/real_data.py                 # a Markdown table of rewards and one of rounds a second
     python benches/real_data.py --only FLIPHAT  # rows with this in their name; the others are as kept
-    python benches/real_data.py --sets phishing --orders 2 --out /tmp/few.csv
+    python benches/real_data.py --sets phishing --orders 2 --out few.csv
     python benches/update_readme.py             # the README's table, from what was kept
 
 What is run replaces its rows in docs/figures/real-data.csv; the tables are those of the whole file.
