@@ -63,11 +63,12 @@ fn moments_equal_the_plain_sums_however_they_are_computed() {
 
 #[test]
 fn full_rows_do_not_overflow_the_narrow_sums() {
-    // Every row has the largest integer in one column, and enough others that it is not added entry by entry.
+    // Every row has the largest integer in one column, and enough others, which cutting leaves at 1, that it is not
+    // added entry by entry.
     for width in [3, 40] {
         let n = 1000;
         let x: Vec<f64> =
-            (0..n * width).map(|i| if i % width == 0 { MOST_RADIUS as f64 } else { 1.0 }).collect();
+            (0..n * width).map(|i| if i % width == 0 { MOST_RADIUS as f64 } else { 2.0 }).collect();
         let rows = Dense::new(&x, n, width).expect("shape");
         let sums = second_moments(&rows, &map(width, 1.0, None, MOST_RADIUS), None, Plan::default());
         let q = slow(&x[..width], 1.0, None, 1.0, MOST_RADIUS);
@@ -79,7 +80,7 @@ fn full_rows_do_not_overflow_the_narrow_sums() {
     let value = |i: usize, j: usize| match j {
         0 => half,
         39 => half * (1.0 - 2.0 * (i % 2) as f64),
-        _ => 1.0,
+        _ => 2.0,
     };
     let x: Vec<f64> = (0..n * width).map(|k| value(k / width, k % width)).collect();
     for part in [1, 2] {
