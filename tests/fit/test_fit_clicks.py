@@ -10,6 +10,7 @@ import pytest
 from fliphat import FLIPHAT
 from fliphat.environments import SparseClicks
 from fliphat.fit import kept_tuning, make_fit, model
+from fliphat.fit.model import scores
 from fliphat.fit.settings import Settings
 from fliphat.fit.tuning import click_tuning, tuning
 from fliphat.simulation import play
@@ -68,7 +69,7 @@ def test_the_squared_loss_knows_nothing_of_this():
     first, second = (fit.plan(0, fit.begin()) for fit in (plain, other))
     assert first.steps.value_clip == second.steps.value_clip
     assert np.array_equal(first.steps.whiten, second.steps.whiten)
-    assert model._within_odds(other.begin(), other.told) == 1.0
+    assert scores.within_odds(other.begin(), other.told) == 1.0
 
 
 def test_a_record_from_before_sizes_were_told_can_be_fitted():

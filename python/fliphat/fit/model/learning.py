@@ -1,0 +1,220 @@
+"""What is known after a release: a Kalman step, pruning, and the scales of the next episode."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammainc
+
+from fliphat import kernels
+from fliphat.fit.model.opening import FAINT, centred, fewest_picks
+from fliphat.fit.model.scores import MEAN_SIZE, mean_slope, within_odds
+from fliphat.fit.model.state import Episode, KnownSparse, Released, Told
+from fliphat.fit.model.typical import averaged
+from fliphat.fit.tuning import Tuning
+
+__all__ = ["learn"]
+
+_Vector = npt.NDArray[np.float64]
+
+
+def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) -> KnownSparse:
+    """Return what is known after an episode: a Kalman step, pruning, and the scales of the next."""
+    t, x, r, n = told.tuning, episode.one, known.residual_size, episode.rows
+    new, slope, p = released.columns, mean_slope(known, told), len(released.columns)
+    # Rows cut to the ball are shorter.
+    cut = _share_in_ball(len(released.gradient), t.ball)
+    fresh, weight = released.moments / cut, (cut / released.moment_noise) ** 2
+    coefficient = r / x / slope * within_odds(known, told)
+    rule = kernels.KalmanRule(
+        one=x,
+        weight=weight,
+        spread=t.moment_prior * x**4,
+        sampling=2 / n * x**4,
+        faint=FAINT / x**4,
+        smallest=t.smallest_eigenvalue * x * x,
+        gain=t.gain * slope,
+        noise=released.gradient_noise**2 + t.sampling * episode.value_clip**2 / n,
+        doubt=(t.doubt * coefficient) ** 2,
+        drift_of_one=told.intercept * t.drift * coefficient**2,
+        drift=t.drift * coefficient**2,
+        prune=t.prune,
+        stand_out=t.stand_out,
+    )
+    step = kernels.kalman_step(
+        known.theta,
+        known.covariance,
+        known.moments,
+        known.precision,
+        released.gradient,
+        fresh,
+        released.signs * (t.guess * coefficient),
+        whiten=episode.whiten,
+        typical=episode.typical,
+        rule=rule,
+        most=told.sparsity,
+    )
+    found = step.found
+    picks, rows, quiet = known.picks, known.rows, 0 if 2 * found >= p > 0 else known.quiet + 1
+    if p and found == p:
+        picks = max(picks, p) * t.more_picks * max(told.sparsity / 10, 1.0) ** t.wide_picks
+    elif 2 * found <= p:
+        picks = max(fewest_picks(told), picks / t.fewer_picks)
+    picks = min(picks, 2.0 * told.sparsity)
+    rows *= t.growth if quiet == 0 else t.slow_growth if quiet < t.patience else t.fast_growth
+    rows = max(rows, known.shortest)
+    # Scales.
+    explained, unknown = slope**2 * step.explained, slope**2 * step.unknown
+    residual = _residual_size(known, episode, released, explained, unknown, t)
+    if told.intercept and _at_cap(released, episode):
+        # Gradients were cut, too: how far off the mean reward is, they did not say.
+        doubt = (t.intercept_prior * residual / slope) ** 2
+        step.covariance[0, 0] = max(step.covariance[0, 0], doubt)
+    of_new = _of_new(fresh, len(known.columns))
+    context = _context_size(known, released, of_new, weight, t)
+    typical = _typical_measured(known, released, of_new, weight, context["context_size"])
+    kept = step.keep[1:]
+    learned = replace(
+        known,
+        episodes=known.episodes + 1,
+        fits=known.fits + 1,
+        rows=rows,
+        picks=picks,
+        columns=np.concatenate([known.columns, new])[kept],
+        units=np.concatenate([known.units, released.units])[kept],
+        theta=step.theta,
+        covariance=step.covariance,
+        moments=step.moments,
+        precision=step.precision,
+        residual_size=residual,
+        quiet=quiet,
+        found=(*known.found, found),
+        **context,
+        **typical,
+    )
+    if known.doubted and known.start_size != known.told_size == learned.start_size:
+        return _forgotten(learned, told)
+    return learned
+
+
+def _forgotten(known: KnownSparse, told: Told) -> KnownSparse:
+    """Return what is known without its columns: they were fitted as if contexts had another size."""
+    nothing = replace(
+        known,
+        columns=np.zeros(0, np.int64),
+        units=np.zeros(0),
+        theta=known.theta[:1],
+        moments=np.ones((1, 1)),
+        precision=np.zeros((1, 1)),
+    )
+    return (
+        centred(nothing, told, known.intercept, known.residual_size)
+        if told.intercept
+        else replace(nothing, theta=np.zeros(1), covariance=np.zeros((1, 1)))
+    )
+
+
+@lru_cache(maxsize=256)
+def _share_in_ball(m: int, ball: float) -> float:
+    """Return what cutting to a ball of squared radius ``ball * m`` leaves of m normal columns' moments."""
+    inside = gammainc(m / 2 + 1, ball * m / 2)
+    return float(inside + ball * (1 - gammainc(m / 2, ball * m / 2)))
+
+
+def _at_cap(released: Released, episode: Episode) -> bool:
+    """Return whether residuals are too large to have been measured."""
+    return released.size > 0.75 * episode.size_cap
+
+
+def _residual_size(
+    known: KnownSparse, episode: Episode, released: Released, explained: float, unknown: float, t: Tuning
+) -> float:
+    """Return r for the next episode: as measured, less what the step explains, plus what is not known."""
+    r, cap = known.residual_size, episode.size_cap
+    size = max(released.size, 0.02 * cap)
+    capped = _at_cap(released, episode)
+    if capped:
+        size *= 3
+    else:
+        foreseen = r / MEAN_SIZE
+        prior = ((1.0 if known.fits == 0 else t.size_doubt) * foreseen) ** 2
+        size = (size * prior + foreseen * released.size_noise**2) / (prior + released.size_noise**2)
+    square = (MEAN_SIZE * size) ** 2
+    left = math.sqrt(max(square - explained, 0.0) + unknown + 0.001 * square)
+    return min(left, (3.0 if capped else t.largest_growth) * r)
+
+
+class _OfNew(NamedTuple):
+    """How many columns are new, and sums of their released second moments."""
+
+    columns: int
+    with_one: float
+    with_others: float
+    squares: float
+
+
+def _of_new(fresh: _Vector, k: int) -> _OfNew:
+    """Return the sums of the columns behind the first k; each pair of columns counts once."""
+    new = list(enumerate(fresh[k + 1 :].tolist(), k + 1))
+    return _OfNew(
+        len(new),
+        sum(row[0] for _, row in new),
+        sum(sum(row[1:i]) for i, row in new),
+        sum(row[i] for i, row in new),
+    )
+
+
+def _context_size(
+    known: KnownSparse, released: Released, new: _OfNew, weight: float, t: Tuning
+) -> dict[str, Any]:
+    """Return x for the next episode, from the columns that were new: those of A are chosen by the arms."""
+    x, start = known.context_size, known.start_size
+    doubt: dict[str, Any] = {"doubted": False}
+    if released.rows is not None and released.rows_noise is not None:
+        # One measure in a hundred or two is noise that looks like another size, and some hide one: whenever
+        # it is not clear, it is asked for a second time.
+        told, weight_now = known.told_size or known.start_size, float(released.rows_noise[0]) ** -2
+        sure = known.octaves_weight + weight_now
+        octaves = float(released.rows[0]) + math.log2(x / told)
+        octaves = (known.octaves * known.octaves_weight + octaves * weight_now) / sure
+        far = abs(octaves) > max(1.0, t.far_size / math.sqrt(sure))
+        unclear = abs(octaves) > max(1.0, 1.5 / math.sqrt(sure))
+        doubt = {"octaves": octaves, "octaves_weight": sure, "doubted": bool(unclear) and not known.doubted}
+        if far or start != told:
+            # Columns measured in a ball of another size say nothing.
+            size = told * 2.0**octaves if far else told
+            again = {"context_size": size, "start_size": size, "size_weight": 0.0}
+            return {**again, **doubt}
+    # Relative to x: in other units a size that is too small would have smaller noise, and the more say.
+    each = weight * x**4 / 2
+    sure = known.size_weight + new.columns * each
+    moved = each * (new.squares / (x * x) - new.columns) / (1 / t.context_prior + sure)
+    square = x * x * min(max(1 + moved, 0.25), 4.0)
+    size = math.sqrt(min(max(square, start**2 / 16), 16 * start**2))
+    return {"context_size": size, "start_size": start, "size_weight": sure, **doubt}
+
+
+def _typical_measured(
+    known: KnownSparse, released: Released, new: _OfNew, weight: float, x: float
+) -> dict[str, Any]:
+    """Return e and c with their precisions, from whole rows and from the columns that were new."""
+    mean, sure_mean = known.typical_mean, known.typical_mean_weight
+    product, sure_product = known.typical_product, known.typical_product_weight
+    if released.rows is not None and released.rows_noise is not None:
+        mean, sure_mean = released.rows[1] * x, (released.rows_noise[1] * x) ** -2
+        product, sure_product = released.rows[2] * x**2, (released.rows_noise[2] * x**2) ** -2
+    one, p = known.context_size, new.columns
+    pairs = p * len(known.columns) + p * (p - 1) // 2
+    mean, sure_mean = averaged(mean, sure_mean, weight * one * new.with_one, weight * one * one * p)
+    product, sure_product = averaged(product, sure_product, weight * new.with_others, weight * pairs)
+    return {
+        "typical_mean": mean,
+        "typical_mean_weight": sure_mean,
+        "typical_product": product,
+        "typical_product_weight": sure_product,
+    }

@@ -1,0 +1,222 @@
+"""What pursuit was told, what it knows, what an episode will do, and what its fit released. Public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.fit.known import SparseEstimate
+from fliphat.fit.tuning import Tuning, tuning
+
+__all__ = ["Episode", "KnownSparse", "Released", "Told"]
+
+_Vector = npt.NDArray[np.float64]
+_Columns = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Told:
+    """What the caller said, and the budget.
+
+    Attributes
+    ----------
+    dim, sparsity : int
+    mu : float
+        The budget: that of one Gaussian release.
+    context_scale, reward_scale : float
+        Guesses of x and r, from which both are corrected.
+    intercept : bool
+        Whether rewards may have a mean.
+    reward_range : (float, float) or None
+        Rewards are within it.
+    loss : {"squared", "logistic"}
+    first_rows : int, optional
+        Length of the first fit's episode, instead of the rule's.
+    pilot : bool
+        Whether an episode before the first fit measures where rewards are.
+    constants : Tuning, optional
+        Instead of those that a bandit has at this budget.
+    """
+
+    dim: int
+    sparsity: int
+    mu: float
+    context_scale: float
+    reward_scale: float
+    intercept: bool = True
+    reward_range: tuple[float, float] | None = None
+    loss: str = "squared"
+    first_rows: int | None = None
+    pilot: bool = False
+    constants: Tuning | None = None
+
+    @property
+    def tuning(self) -> Tuning:
+        """The constants of the rule."""
+        return tuning(self.mu) if self.constants is None else self.constants
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KnownSparse:
+    """Everything released so far, as far as it matters for what comes. Public.
+
+    Attributes
+    ----------
+    dim, episodes, fits : int
+        d, how many episodes have been released, and how many of them were fits: a pilot is not.
+    rows, picks : float
+        Length and picks of the next episode, before rounding.
+    shortest : float
+        No episode is shorter.
+    columns : ndarray of int64, shape (k,)
+        A, in the order found.
+    units : ndarray, shape (k,)
+        Public sizes that these columns are divided by.
+    theta : ndarray, shape (1 + k,)
+        Intercept, then coefficients.
+    covariance, moments, precision : ndarray, shape (1 + k, 1 + k)
+        P, G and W.
+    residual_size, context_size : float
+        r and x.
+    start_size, size_weight : float
+        x as told or measured from whole rows; precision, relative to x, of what picked columns said of x^2.
+    typical_mean, typical_mean_weight, typical_product, typical_product_weight : float
+        e and c as measured from whole rows and from columns when they were new, with their precisions. Later
+        the arms are chosen by these columns, which moves their means and products.
+    told_size, octaves, octaves_weight : float
+        x as told; log2 of x over it as measured from whole rows, and the precision of that.
+    doubted : bool
+        Whether whole rows have just said that x may be far from what was told: the next episode asks again.
+    quiet : int
+        Episodes in a row whose picks did not stand out.
+    found : tuple of int
+        Picks that stood out, of each episode.
+    """
+
+    dim: int
+    episodes: int
+    fits: int
+    rows: float
+    shortest: float
+    picks: float
+    columns: _Columns
+    units: _Vector
+    theta: _Vector
+    covariance: _Vector
+    moments: _Vector
+    precision: _Vector
+    residual_size: float
+    context_size: float
+    start_size: float
+    size_weight: float = 0.0
+    typical_mean: float = 0.0
+    typical_mean_weight: float = 0.0
+    typical_product: float = 0.0
+    typical_product_weight: float = 0.0
+    told_size: float = 0.0
+    octaves: float = 0.0
+    octaves_weight: float = 0.0
+    doubted: bool = False
+    quiet: int = 0
+    found: tuple[int, ...] = field(default=())
+
+    @property
+    def estimate(self) -> SparseEstimate:
+        """The coefficients, for scoring arms: the intercept is the same for all of them."""
+        order = np.argsort(self.columns)
+        values = self.theta[1:] / self.units
+        return SparseEstimate(self.columns[order], values[order], self.dim)
+
+    @property
+    def intercept(self) -> float:
+        """What a reward is where all columns are zero."""
+        return float(self.theta[0])
+
+    def to_record(self) -> dict[str, Any]:
+        """Return a record for JSON, which keeps every bit of a float64."""
+        record: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            record[name] = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+        record["found"] = list(self.found)
+        return record
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> KnownSparse:
+        """Return what :meth:`to_record` wrote."""
+        filled = dict(record)
+        filled["columns"] = np.array(record["columns"], np.int64)
+        for name in ("units", "theta", "covariance", "moments", "precision"):
+            filled[name] = np.array(record[name], np.float64)
+        filled["found"] = tuple(record["found"])
+        filled["told_size"] = record.get("told_size") or record["start_size"]
+        filled.pop("size_sum", None)  # was kept in units in which it could not be forgotten
+        # As they were called when only whole rows said what is typical.
+        for name in ("mean", "mean_weight", "product", "product_weight"):
+            if f"row_{name}" in filled:
+                filled[f"typical_{name}"] = filled.pop(f"row_{name}")
+        return cls(**filled)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Episode:
+    """What an episode's fit does, fixed when the episode opens. Noise aside, which is calibrated to it.
+
+    Attributes
+    ----------
+    rows, picks : int
+        n and p.
+    one : float
+        Value of the intercept's column in this episode: x.
+    shift : ndarray, shape (1 + k,), or None
+        A row's ``shift @ (one, row[A])`` is taken off each of its coordinates before candidates are scored.
+    pick_clip, value_clip : float
+    whiten : ndarray, shape (m, m)
+        A row's ``whiten @ (one, row[A], row[new])`` is what its gradient on A is taken of.
+    foreseen : ndarray, shape (m, m)
+        H before this episode's second moments.
+    ball : float
+        Rows are cut to this l2 norm before their second moments are taken.
+    size_cap : float
+    shares : dict
+        Share of mu^2 of "picks", "gradient", "moments", "size" and, if they are released, "rows".
+    typical : ndarray, shape (m, m)
+        Second moments that the released ones are drawn to.
+    """
+
+    rows: int
+    picks: int
+    one: float
+    shift: _Vector | None
+    pick_clip: float
+    value_clip: float
+    whiten: _Vector
+    foreseen: _Vector
+    ball: float
+    size_cap: float
+    shares: dict[str, float]
+    typical: _Vector
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Released:
+    """What one fit released: means over the episode's rows, with the standard deviations of their noise.
+
+    ``rows`` has the mean of three numbers of each row (log2 of its size over x, its mean over its size, and
+    that squared) and their noise; None where they are not released.
+    """
+
+    columns: _Columns
+    units: _Vector
+    signs: _Columns
+    gradient: _Vector
+    gradient_noise: float
+    moments: _Vector
+    moment_noise: float
+    size: float
+    size_noise: float
+    rows: tuple[float, float, float] | None
+    rows_noise: tuple[float, float, float] | None
