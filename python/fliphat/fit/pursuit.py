@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -380,12 +380,16 @@ class RowSums:
             units=plan.units,
             threads=threads,
         )
-        whole: tuple[int, ...] = ()
+        layout = _Layout.of(len(gradient), len(plan.parts))
+        values = np.empty(layout.length, np.int64)
+        values[: layout.moments] = gradient
+        values[layout.moments : layout.size] = moments.ravel()[layout.upper]
+        values[layout.size] = size
         if "rows" in steps.shares:
-            whole = sums.row_numbers(
+            values[layout.size + 1 :] = sums.row_numbers(
                 self._rows, present, steps.one, plan.octaves, plan.units, threads=threads
             )
-        return np.concatenate([gradient, moments[_upper(len(gradient))], np.array([size, *whole], np.int64)])
+        return values
 
 
 def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Released:
@@ -396,48 +400,65 @@ def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Relea
     if plan.picks is not None:
         scores = private.candidates()
         columns, signs = noise.picks(scores, plan.picks, excluded=known.columns, signed=plan.signed)
-    m = len(steps.whiten)
-    upper, cut = _upper(m), m + m * (m + 1) // 2
     sigma_gradient, sigma_moments, sigma_size, *sigma_rows = (part.sigma for part in plan.parts)
-    sigmas = np.full(cut + 1 + len(sigma_rows), sigma_moments, np.int64)
-    sigmas[:m] = sigma_gradient
+    layout = _Layout.of(len(steps.whiten), len(plan.parts))
     # The diagonal's noise must be at least sqrt(2) times that above it: the sensitivity B^4 counts on it.
-    sigmas[m:cut][_on_diagonal(m)] = math.isqrt(2 * sigma_moments**2) + 1
-    sigmas[cut:] = [sigma_size, *sigma_rows]
+    sigma_diagonal = math.isqrt(2 * sigma_moments**2) + 1
+    sigmas = np.array([sigma_gradient, sigma_moments, sigma_diagonal, sigma_size, *sigma_rows], np.int64)
     values = private.vector(columns)
-    released = noise.vector(values, sigmas) / n
+    released = noise.vector(values, sigmas[layout.part]) / n
     scale = RADIUS / steps.ball
     gradient_step, size_step = steps.value_clip / sums.LIMIT, steps.size_cap / sums.LIMIT
-    symmetric = np.empty((m, m))
-    symmetric[upper] = symmetric.T[upper] = released[m:cut] / scale**2
     rows = rows_noise = None
     if sigma_rows:
         row_steps = np.array([plan.octaves, 1.0, 1.0]) / sums.LIMIT
-        rows = tuple(released[cut + 1 :] * row_steps)
+        rows = tuple(released[layout.size + 1 :] * row_steps)
         rows_noise = tuple(np.array(sigma_rows) * row_steps / n)
     return model.Released(
         columns=columns,
         units=np.ones(len(columns)) if units is None else units[columns],
         signs=signs,
-        gradient=released[:m] * gradient_step,
+        gradient=released[: layout.moments] * gradient_step,
         gradient_noise=sigma_gradient * gradient_step / n,
-        moments=symmetric,
+        moments=released[layout.square] / scale**2,
         moment_noise=sigma_moments / scale**2 / n,
-        size=float(released[cut] * size_step),
+        size=float(released[layout.size] * size_step),
         size_noise=sigma_size * size_step / n,
         rows=rows,
         rows_noise=rows_noise,
     )
 
 
-@functools.cache
-def _on_diagonal(m: int) -> npt.NDArray[np.intp]:
-    """Return where the diagonal is among the entries of :func:`_upper`."""
-    above, right = _upper(m)
-    return np.flatnonzero(above == right)
+class _Layout(NamedTuple):
+    """Where the numbers of the vector are.
 
+    Attributes
+    ----------
+    moments, size, length : int
+        First of the second moments; the residuals' size, behind them; all numbers.
+    part : ndarray of intp, shape (length,)
+        Whose noise each number has: 0 gradients, 1 and 2 second moments off and on the diagonal, 3 the size,
+        4 to 6 whole rows.
+    upper : ndarray of intp, shape (size - moments,)
+        Places of the released second moments in a square, row after row: the diagonal and what is above it.
+    square : ndarray of intp, shape (m, m)
+        Places in the vector of a square's second moments.
+    """
 
-@functools.cache
-def _upper(m: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return rows and columns of the entries of a square from its diagonal up."""
-    return np.triu_indices(m)
+    moments: int
+    size: int
+    length: int
+    part: npt.NDArray[np.intp]
+    upper: npt.NDArray[np.intp]
+    square: npt.NDArray[np.intp]
+
+    @staticmethod
+    @functools.lru_cache(maxsize=256)
+    def of(m: int, parts: int) -> _Layout:
+        """Return the layout of m columns and so many parts."""
+        above, right = np.triu_indices(m)
+        square = np.empty((m, m), np.intp)
+        square[above, right] = square[right, above] = m + np.arange(len(above))
+        part = np.concatenate([np.zeros(m, np.intp), 1 + (above == right), np.arange(3, parts + 1)])
+        size = m + len(above)
+        return _Layout(m, size, len(part), part, above * m + right, square)

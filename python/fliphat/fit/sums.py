@@ -7,8 +7,7 @@ then added exactly. A row that is not present counts as one of zeros.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +32,7 @@ _Floats = npt.NDArray[np.float64]
 _Present = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Public:
+class Public(NamedTuple):
     """What an episode's rows are compared with.
 
     Attributes
@@ -78,7 +76,8 @@ def candidate_sums(
     one row moves each sum by at most ``2 * LIMIT``.
     """
     # The constant's column has the value `one`, where the intercept is what is added for a value of 1.
-    weights = np.concatenate([[public.theta[0] / public.one], public.theta[1:]])
+    weights = public.theta.copy()
+    weights[0] /= public.one
     sums, left, _ = kernels.relative_gradient(
         rows,
         rewards,

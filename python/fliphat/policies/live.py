@@ -446,7 +446,7 @@ class LivePolicy:
         """Refuse whoever would wait for ever: a forked child, and a handler in the middle of a call."""
         if self._process is not process.token:
             raise CopyError(_CHILD)
-        if self._in_own_call():
+        if self._lock._is_owned():  # type: ignore[union-attr]
             raise RuntimeError(
                 "this policy is in the middle of a call of the same thread: a signal's handler can close it, "
                 "and can't play"

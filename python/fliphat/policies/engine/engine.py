@@ -159,9 +159,10 @@ class Engine:
     def select(self, contexts: Any, user: Any, key: Any, ids: Sequence[Any] | None = None) -> Decision:
         """Play one round."""
         self._require_memory_up_to_date()
+        # Without a user, key or ids, the common case, nothing is asked about them: a round is microseconds.
         users = None if user is None else [user]
-        digests = self._user_digests("user", users)
-        name = self._key_name(key, digests)
+        digests = None if users is None and not self.with_users else self._user_digests("user", users)
+        name = b"" if key is None else self._key_name(key, digests)
         if name:
             known = self.keys.get(name)
             if known is not None:
@@ -169,14 +170,15 @@ class Engine:
         if type(contexts) is not np.ndarray:  # the common case, without another look
             self._check_columns(contexts)
         checked, arms = self.rule.one_round(contexts)
-        offered = self._offered(ids, arms)
+        offered = None if ids is None and self._arm_ids is None else self._offered(ids, arms)
         episode = self._ready()
         learned = digests is None or self.users.get(digests[0], 0) < self.settings.rounds_per_user
         if isinstance(checked, Crossed):  # not before: the estimate that scores them is public only now
             checked = CrossedByEstimate(checked, self.estimate)
-        rows, at, share = self.rows_for(checked), episode.filled, episode.exploration
-        word = self.rng.bit_generator.random_raw()
-        explored = share > 0 and explores(self.rng.bit_generator.random_raw(), share)
+        rows, at, share = episode.rows or self.rows_for(checked), episode.filled, episode.exploration
+        draw = self.rng.bit_generator.random_raw
+        word = draw()
+        explored = share > 0 and explores(draw(), share)
         try:
             arm, tied = rows.play_one(self.chooser, checked, arms, word, learned, explored, at)
         except OSError:
@@ -185,10 +187,15 @@ class Engine:
         if offered is not None:
             arm = self._code(offered[arm]) if arm >= 0 else -1 - self._code(offered[-1 - arm])
         identity, valid = self._next_id(), arm >= 0
-        chance = probability(tied, arms, share)
+        chance = 1.0 if tied == 1 and share == 0 else probability(tied, arms, share)
         decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index, chance)
-        played = PlayedRounds(identity, (arm,), (learned,), digests, self._kind(users), arms, (tied,), name)
-        self._append(played, AWAITED if valid and learned else NOT_LEARNED)
+        code = AWAITED if valid and learned else NOT_LEARNED
+        if self.store is None and digests is None:
+            self._append_in_memory(1, identity, code)
+        else:
+            kind = self._kind(users)
+            played = PlayedRounds(identity, (arm,), (learned,), digests, kind, arms, (tied,), name)
+            self._append(played, code)
         if name:
             self.keys[name] = decision
         return decision if offered is None else self._named(decision)
@@ -229,14 +236,16 @@ class Engine:
             self._draw_again(count)
             raise
         first, valid = self._next_id(), chosen >= 0
-        shown: npt.NDArray[Any] = np.where(valid, chosen, -1 - chosen)
+        all_valid = bool(valid.all())
+        shown: npt.NDArray[Any] = chosen if all_valid else np.where(valid, chosen, -1 - chosen)
         if offered is not None:
             shown = self._names_of(shown, offered)
             codes = np.array([self._code(one) for one in shown.tolist()], np.int64)
             chosen = np.where(valid, codes, -1 - codes)
         used = valid if learned is None else valid & (learned != 0)
+        awaited = AWAITED if all_valid and learned is None else np.where(used, AWAITED, NOT_LEARNED)
         played = PlayedRounds(first, chosen, learned, digests, self._kind(users), arms, tied)
-        self._append(played, np.where(used, AWAITED, NOT_LEARNED))
+        self._append(played, awaited)
         ids = np.arange(first, first + count, dtype=np.int64)
         chances = probabilities(tied, arms, share)
         return Decisions(ids, shown, valid, episode.index, chances)
@@ -334,6 +343,12 @@ class Engine:
         self.with_users, self.user_kind = played.users is not None, played.user_kind
         self.episode.append(len(played.arms), played.first_id, codes, played.users)
         self._disk_is_ahead = False
+
+    def _append_in_memory(self, count: int, first_id: int, codes: Any) -> None:
+        """Do what `_append` does where there is neither a store nor a user: most single rounds."""
+        self._note_the_time()
+        self.with_users, self.user_kind = False, None
+        self.episode.append(count, first_id, codes)
 
     def _next_id(self) -> int:
         return self.incarnation * INCARNATION + self.episode.first_round + self.episode.filled

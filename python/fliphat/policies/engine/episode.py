@@ -95,7 +95,10 @@ class Episode:
         counts.
         """
         at = self.filled
-        self.codes[at : at + count] = codes
+        if count == 1 and type(codes) is float:  # a slice takes four times as long as an element
+            self.codes[at] = codes
+        else:
+            self.codes[at : at + count] = codes
         if users is not None:
             if self.owners is None:
                 self.owners = bytearray(self.length * DIGEST_BYTES)

@@ -62,6 +62,9 @@ def probabilities(
     tied: npt.NDArray[np.uint32], arms: int | npt.NDArray[np.int64], share: float
 ) -> npt.NDArray[np.float64]:
     """Return :func:`probability` of each round of a batch, in which rounds may have different arms."""
-    pairs = np.stack([tied.astype(np.int64), np.broadcast_to(arms, tied.shape)], axis=1)
-    found, place = np.unique(pairs, axis=0, return_inverse=True)
-    return np.array([probability(int(one), int(of), share) for one, of in found])[place.reshape(-1)]
+    if isinstance(arms, int) and len(tied) and (tied == tied[0]).all():  # the common case
+        return np.full(len(tied), probability(int(tied[0]), arms, share))
+    # Both numbers in one: rows of two are slow to sort.
+    codes = tied.astype(np.int64) << 32 | arms
+    found, place = np.unique(codes, return_inverse=True)
+    return np.array([probability(one >> 32, one & 0xFFFFFFFF, share) for one in found.tolist()])[place]

@@ -48,18 +48,18 @@ SECRET_BYTES = 32
 #: Rows of all arms of all rounds: a dense matrix, the arrays of a sparse one, or what is played in parts.
 Contexts: TypeAlias = npt.NDArray[Any] | _rows.Sparse | Crossed | CrossedByEstimate | Ragged
 
-_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def one_round(contexts: Any, dim: int) -> tuple[Contexts, int]:
     """Return the contexts of one round, shape (K, dim), and K."""
     if type(contexts) is np.ndarray:
-        shape = contexts.shape
+        shape, dtype = contexts.shape, contexts.dtype
         if (
             len(shape) == 2
             and shape[1] == dim
             and shape[0]
-            and contexts.dtype in _FLOATS
+            and (dtype is _FLOAT32 or dtype is _FLOAT64)
             and contexts.flags.carray
         ):
             return contexts, shape[0]  # the common case, without another look
@@ -194,7 +194,7 @@ def _context_numbers(contexts: Any) -> Any:
     if not isinstance(contexts, (list, tuple)):
         return contexts
     array = np.asarray(contexts)
-    if array.dtype in _FLOATS:
+    if array.dtype in (_FLOAT32, _FLOAT64):
         return array
     if array.dtype.kind in "iub":
         return array.astype(np.float64)

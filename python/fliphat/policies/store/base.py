@@ -8,7 +8,6 @@ knows how much of the call arrived. A release is three calls in this order: `cla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["KeptChoices", "PlayedRounds", "Store", "kept_from", "refuse_other_settings"]
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedRounds:
+class PlayedRounds(NamedTuple):
     """The rounds of one call, whose rows are staged and which do not count yet.
 
     Attributes

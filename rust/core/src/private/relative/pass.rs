@@ -178,7 +178,7 @@ impl<R: ColumnRows + ShiftedRows> Vectorised for AddBlock<'_, '_, R> {
             let all = (start..start + count).all(counts);
             if all {
                 tile[0][..count].fill(public.one);
-                rows.read_all(start..start + count, chosen, |r, place, value| tile[1 + place][r] = value)?;
+                rows.read_all(start..start + count, chosen, &mut tile[1..])?;
             } else {
                 for r in (0..count).filter(|r| counts(start + r)) {
                     tile[0][r] = public.one;
@@ -197,8 +197,10 @@ impl<R: ColumnRows + ShiftedRows> Vectorised for AddBlock<'_, '_, R> {
                 (0..count).filter(|r| !counts(start + r)).for_each(|r| left[r] = 0.0);
             }
             residuals.copy_from_slice(&left[..count]);
-            for (j, column) in tile.iter().enumerate() {
-                support.iter_mut().skip(j).step_by(width).zip(column).for_each(|(to, value)| *to = *value);
+            for (r, row) in support.chunks_exact_mut(width).enumerate() {
+                for (to, column) in row.iter_mut().zip(tile.iter()) {
+                    *to = column[r];
+                }
             }
             let shifts = public.shift.map(|shift| weighted(tile, shift));
             let shifts = shifts.as_ref().map(|shifts| &shifts[..count]);

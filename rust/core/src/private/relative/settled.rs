@@ -160,10 +160,10 @@ impl<R: ColumnRows> Vectorised for AddBlock<'_, '_, R> {
             if here.clone().all(|i| counts(&i)) {
                 left[..here.len()].copy_from_slice(&residuals[here.clone()]);
                 let support = &support[here.start * filled..here.end * filled];
-                for (j, column) in known.iter_mut().enumerate() {
-                    column.iter_mut().zip(support[j..].iter().step_by(filled)).for_each(|(to, x)| *to = *x);
+                for (r, row) in support.chunks_exact(filled).enumerate() {
+                    put(row, r, known);
                 }
-                rows.read_all(here, chosen, |r, place, value| new[place][r] = value)?;
+                rows.read_all(here, chosen, new)?;
             } else {
                 for i in here.filter(counts) {
                     left[i - start] = residuals[i];
