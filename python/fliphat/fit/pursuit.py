@@ -42,6 +42,9 @@ __all__ = ["Pursuit", "PursuitPlan", "RowSums", "Sums"]
 #: than a thousandth off a coordinate, and products of a hundred rows still fit 32 bits, which is fast.
 RADIUS: Final = 2**12 - 1
 
+#: Scales are first written down in so many parts of one: what matters is their ratio.
+_DIGITS: Final = 2**8
+
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class PursuitPlan:
@@ -120,6 +123,7 @@ class Pursuit:
         self, settings: Settings, *, constants: Tuning | None = None, accounting: str | None = None
     ) -> None:
         self.settings = settings
+        self._factors: dict[tuple[int, float], float] = {}
         self._users = settings.rounds_per_user
         # Fits of a person's rows differ from episode to episode, and only zCDP adds up whatever they are.
         self._accounting = "zcdp" if self._users > 1 else accounting or "exact"
@@ -275,8 +279,11 @@ class Pursuit:
         """Return noise for an episode: its shares of the budget, at the smallest scales the claim allows."""
         share, m = steps.shares, len(steps.whiten)
 
+        def scale(sensitivity_squared: float, share_of_it: float) -> int:
+            return math.ceil(_DIGITS * math.sqrt(sensitivity_squared / share_of_it))
+
         def part(sensitivity_squared: int, share_of_it: float) -> Part:
-            return Part(sensitivity_squared, math.ceil(math.sqrt(sensitivity_squared / share_of_it)))
+            return Part(sensitivity_squared, scale(sensitivity_squared, share_of_it))
 
         parts = [
             part(m * ROW_SENSITIVITY**2, share["gradient"]),
@@ -287,9 +294,25 @@ class Pursuit:
             parts += [part((width * sums.LIMIT) ** 2, share["rows"] / 3) for width in (2, 2, 1)]
         noise: list[PickNoise | VectorNoise] = [VectorNoise(*parts)]
         if steps.picks:
-            scale = math.ceil(ROW_SENSITIVITY * math.sqrt(steps.picks / share["picks"]))
-            noise.insert(0, PickNoise(ROW_SENSITIVITY, scale, steps.picks))
-        return draw.priced(noise, self.settings, self._accounting)
+            picks = scale(steps.picks * ROW_SENSITIVITY**2, share["picks"])
+            noise.insert(0, PickNoise(ROW_SENSITIVITY, picks, steps.picks))
+        return draw.priced(noise, self.settings, self._accounting, self._factor(steps.picks, share["picks"]))
+
+    def _factor(self, picks: int, share: float) -> float | None:
+        """Return where the search for an episode's scales starts: episodes differ by rounding and by shares.
+
+        The price of what is found there is computed for every episode, from its integers.
+        """
+        if self._accounting != "exact":
+            return None
+        if (picks, share) not in self._factors:
+            shifts: list[composition.Event] = [composition.Gaussian(math.sqrt(1 - share) / _DIGITS)]
+            if picks:
+                eta = 2 * math.sqrt(share / picks) / _DIGITS
+                shifts = [composition.Pick(eta)] * picks + shifts
+            claim = self.settings.epsilon, self.settings.delta
+            self._factors[picks, share] = composition.largest_factor(*claim, shifts)
+        return self._factors[picks, share]
 
 
 class Sums(Protocol):

@@ -102,7 +102,7 @@ def pick_columns(
     different = set(outside.tolist())
     if different and not 0 <= min(different) <= max(different) < len(array):
         raise ValueError(f"excluded must be columns of scores, from 0 to {len(array) - 1}")
-    if not isinstance(signed, bool | np.bool_):
+    if not isinstance(signed, (bool, np.bool_)):
         raise TypeError(f"signed must be True or False, got {signed!r}")
     columns, signs = _native.pick_columns(
         array,

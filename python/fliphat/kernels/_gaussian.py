@@ -60,9 +60,11 @@ def gaussian_release(values: npt.ArrayLike, sigmas: npt.ArrayLike | int) -> npt.
         scales = np.full(len(released), arguments.integer("sigmas", int(scales), 1, _MAX_SCALE))
     if scales.shape != released.shape:
         raise ValueError(f"sigmas must have the shape of values, {released.shape}, got {scales.shape}")
-    if len(scales) and not (scales.min() >= 1 and scales.max() <= _MAX_SCALE):
+    # A negative number becomes one beyond 2^63, which is as much too large.
+    unsigned = scales.astype(np.uint64)
+    if len(unsigned) and not (unsigned - 1).max() < _MAX_SCALE:
         raise ValueError(
             f"sigmas must be integers from 1 to {_MAX_SCALE}, got {int(scales.min())} to {int(scales.max())}"
         )
-    _native.gaussian_release(released, np.ascontiguousarray(scales, dtype=np.uint64))
+    _native.gaussian_release(released, unsigned)
     return released

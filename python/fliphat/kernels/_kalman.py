@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native, arguments
+from fliphat.kernels import _rows
 
 __all__ = ["KalmanRule", "KalmanStep", "kalman_step"]
 
@@ -144,7 +145,9 @@ def kalman_step(
 
 
 def _floats(name: str, values: npt.ArrayLike, dimensions: int) -> _Floats:
-    array = np.ascontiguousarray(values, np.float64)
+    array = _rows.plain_array(name, values)
+    if not _rows.in_place(array, np.float64):
+        array = np.ascontiguousarray(array, np.float64)
     if array.ndim != dimensions:
         raise ValueError(f"{name} must have {dimensions} dimension(s), got shape {array.shape}")
     return array

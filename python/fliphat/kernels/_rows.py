@@ -79,6 +79,8 @@ def dense_rows(name: str, x: object, *dimensions: int, copy: bool) -> Floats:
 
 def plain_array(name: str, x: object) -> npt.NDArray[Any]:
     """Return ``x`` as an ndarray; a mask would be silently lost, so masked arrays are refused."""
+    if type(x) is np.ndarray:
+        return x
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array: its mask would be ignored")
     return np.asarray(x)

@@ -244,6 +244,7 @@ def fit_scales(
     users: int = 1,
     beside: Sequence[Sequence[Noise]] = (),
     accounting: str = "exact",
+    factor: float | None = None,
 ) -> PricedRelease:
     """Return the releases of `template` with all scales times one factor, the smallest that the claim allows.
 
@@ -258,6 +259,9 @@ def fit_scales(
     beside : sequence of sequences of PickNoise and VectorNoise
         As in :class:`PricedRelease`: other fits, with the scales they will really have.
     accounting : {"exact", "zcdp"}
+    factor : float, optional
+        What `composition.largest_factor` found for the template's events, where the caller keeps it. It is
+        where the search starts and no more: the price of what is returned is computed either way.
 
     Returns
     -------
@@ -273,27 +277,31 @@ def fit_scales(
     """
     users = arguments.integer("users", users, 1, 2**31)
     arguments.choice("accounting", accounting, ACCOUNTINGS)
-    events, others = _events(template, users), tuple(tuple(fit) for fit in beside)
+    others = tuple(tuple(fit) for fit in beside)
     if accounting == "zcdp":
         allowed = rho_from_epsilon(epsilon, delta)
-        factor = math.sqrt(allowed / composition.zcdp(events)) * (1 - 1e-12)
+        factor = math.sqrt(allowed / composition.zcdp(_events(template, users))) * (1 - 1e-12)
+        grown = _grown(template, factor)
     else:
         # With other fits beside it, the search is for this fit alone; construction checks them together.
-        factor = composition.largest_factor(epsilon, delta, events, users=1 if others else users)
+        together = 1 if others else users
+        if factor is None:
+            factor = composition.largest_factor(epsilon, delta, _events(template, users), users=together)
         # Rounded scales have a grid of their own, on which the bound may be larger by some millionths.
         for _ in range(_CORRECTIONS):
-            grown = tuple(noise.grown(1 / Fraction(factor)) for noise in template)
-            if composition.delta(epsilon, _events(grown, users), users=1 if others else users) <= delta:
+            grown = _grown(template, factor)
+            if composition.delta(epsilon, _events(grown, users), users=together) <= delta:
                 break
             factor *= 1 - 1e-5
     return PricedRelease(
-        noise=tuple(noise.grown(1 / Fraction(factor)) for noise in template),
-        epsilon=epsilon,
-        delta=delta,
-        users=users,
-        beside=others,
-        accounting=accounting,
+        noise=grown, epsilon=epsilon, delta=delta, users=users, beside=others, accounting=accounting
     )
+
+
+def _grown(template: Sequence[Noise], factor: float) -> tuple[Noise, ...]:
+    """Return the releases whose events are `factor` times as large, with scales rounded up."""
+    times = 1 / Fraction(factor)
+    return tuple(noise.grown(times) for noise in template)
 
 
 def root_up(exact: Fraction) -> float:

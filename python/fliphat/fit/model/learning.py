@@ -160,13 +160,12 @@ class _OfNew(NamedTuple):
 
 def _of_new(fresh: _Vector, k: int) -> _OfNew:
     """Return the sums of the columns behind the first k; each pair of columns counts once."""
-    new = list(enumerate(fresh[k + 1 :].tolist(), k + 1))
-    return _OfNew(
-        len(new),
-        sum(row[0] for _, row in new),
-        sum(sum(row[1:i]) for i, row in new),
-        sum(row[i] for i, row in new),
-    )
+    with_one = with_others = squares = 0.0
+    for i, row in enumerate(new := fresh[k + 1 :].tolist(), k + 1):
+        with_one += row[0]
+        with_others += sum(row[1:i])
+        squares += row[i]
+    return _OfNew(len(new), with_one, with_others, squares)
 
 
 def _context_size(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -201,8 +201,7 @@ class Episode:
     typical: _Vector
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Released:
+class Released(NamedTuple):
     """What one fit released: means over the episode's rows, with the standard deviations of their noise.
 
     ``rows`` has the mean of three numbers of each row (log2 of its size over x, its mean over its size, and
