@@ -64,18 +64,12 @@ def seeded(seed: int | None, episode: int) -> Drawn:
     return Drawn(None if seed is None else np.random.default_rng([seed, episode, 14]))
 
 
-def priced(
-    template: Sequence[Noise], settings: Settings, accounting: str, factor: float | None = None
-) -> PricedRelease:
-    """Return the releases of `template` at the smallest scales that the settings' claim allows.
-
-    `factor` is where the search starts, if the same was searched for before.
-    """
+def priced(template: Sequence[Noise], settings: Settings, accounting: str) -> PricedRelease:
+    """Return the releases of `template` at the smallest scales that the settings' claim allows."""
     return fit_scales(
         template,
         epsilon=settings.epsilon,
         delta=settings.delta,
         users=settings.rounds_per_user,
         accounting=accounting,
-        factor=factor,
     )

@@ -33,7 +33,7 @@ from fliphat.fit.tuning import Tuning, click_tuning, tuning
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
-from fliphat.privacy.priced import Part, PickNoise, PricedRelease, VectorNoise
+from fliphat.privacy.priced import Part, PickNoise, PricedRelease, VectorNoise, fit_scales
 from fliphat.privacy.scales import ROW_SENSITIVITY
 
 __all__ = ["Pursuit", "PursuitPlan", "RowSums", "Sums"]
@@ -123,7 +123,6 @@ class Pursuit:
         self, settings: Settings, *, constants: Tuning | None = None, accounting: str | None = None
     ) -> None:
         self.settings = settings
-        self._factors: dict[tuple[int, float], float] = {}
         self._users = settings.rounds_per_user
         # Fits of a person's rows differ from episode to episode, and only zCDP adds up whatever they are.
         self._accounting = "zcdp" if self._users > 1 else accounting or "exact"
@@ -277,42 +276,55 @@ class Pursuit:
 
     def _release(self, steps: model.Episode) -> PricedRelease:
         """Return noise for an episode: its shares of the budget, at the smallest scales the claim allows."""
-        share, m = steps.shares, len(steps.whiten)
+        settings = self.settings
+        claim = _Claim(settings.epsilon, settings.delta, self._users, self._accounting)
+        return _priced(claim, len(steps.whiten), steps.picks, tuple(steps.shares.items()))
 
-        def scale(sensitivity_squared: float, share_of_it: float) -> int:
-            return math.ceil(_DIGITS * math.sqrt(sensitivity_squared / share_of_it))
 
-        def part(sensitivity_squared: int, share_of_it: float) -> Part:
-            return Part(sensitivity_squared, scale(sensitivity_squared, share_of_it))
+class _Claim(NamedTuple):
+    """What an episode's noise must support: epsilon, delta, rounds of a user, and how it is priced."""
 
-        parts = [
-            part(m * ROW_SENSITIVITY**2, share["gradient"]),
-            part(RADIUS**4, share["moments"]),
-            part(sums.LIMIT**2, share["size"]),
-        ]
-        if "rows" in share:
-            parts += [part((width * sums.LIMIT) ** 2, share["rows"] / 3) for width in (2, 2, 1)]
-        noise: list[PickNoise | VectorNoise] = [VectorNoise(*parts)]
-        if steps.picks:
-            picks = scale(steps.picks * ROW_SENSITIVITY**2, share["picks"])
-            noise.insert(0, PickNoise(ROW_SENSITIVITY, picks, steps.picks))
-        return draw.priced(noise, self.settings, self._accounting, self._factor(steps.picks, share["picks"]))
+    epsilon: float
+    delta: float
+    users: int
+    accounting: str
 
-    def _factor(self, picks: int, share: float) -> float | None:
-        """Return where the search for an episode's scales starts: episodes differ by rounding and by shares.
 
-        The price of what is found there is computed for every episode, from its integers.
-        """
-        if self._accounting != "exact":
-            return None
-        if (picks, share) not in self._factors:
-            shifts: list[composition.Event] = [composition.Gaussian(math.sqrt(1 - share) / _DIGITS)]
-            if picks:
-                eta = 2 * math.sqrt(share / picks) / _DIGITS
-                shifts = [composition.Pick(eta)] * picks + shifts
-            claim = self.settings.epsilon, self.settings.delta
-            self._factors[picks, share] = composition.largest_factor(*claim, shifts)
-        return self._factors[picks, share]
+@functools.lru_cache(maxsize=4096)
+def _priced(claim: _Claim, m: int, picks: int, shares: tuple[tuple[str, float], ...]) -> PricedRelease:
+    """Return the noise of an episode of m columns: that of all with the same shares of the budget."""
+    share = dict(shares)
+
+    def scale(sensitivity_squared: int, share_of_it: float) -> int:
+        return math.ceil(_DIGITS * math.sqrt(sensitivity_squared / share_of_it))
+
+    def part(sensitivity_squared: int, share_of_it: float) -> Part:
+        return Part(sensitivity_squared, scale(sensitivity_squared, share_of_it))
+
+    parts = [
+        part(m * ROW_SENSITIVITY**2, share["gradient"]),
+        part(RADIUS**4, share["moments"]),
+        part(sums.LIMIT**2, share["size"]),
+    ]
+    if "rows" in share:
+        parts += [part((width * sums.LIMIT) ** 2, share["rows"] / 3) for width in (2, 2, 1)]
+    noise: list[PickNoise | VectorNoise] = [VectorNoise(*parts)]
+    if picks:
+        pick_scale = scale(picks * ROW_SENSITIVITY**2, share["picks"])
+        noise.insert(0, PickNoise(ROW_SENSITIVITY, pick_scale, picks))
+    start = _factor(claim, picks, share["picks"]) if claim.accounting == "exact" else None
+    return fit_scales(noise, **claim._asdict(), factor=start)
+
+
+@functools.lru_cache(maxsize=1024)
+def _factor(claim: _Claim, picks: int, share: float) -> float:
+    """Return where the search for scales starts: those of other columns with the same shares are as large.
+
+    The price of what is found from there is computed from its integers.
+    """
+    vector = composition.Gaussian(math.sqrt(1 - share) / _DIGITS)
+    picked = [composition.Pick(2 * math.sqrt(share / picks) / _DIGITS)] * picks if picks else []
+    return composition.largest_factor(claim.epsilon, claim.delta, [*picked, vector], users=claim.users)
 
 
 class Sums(Protocol):

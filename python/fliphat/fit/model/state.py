@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,7 +124,7 @@ class KnownSparse:
     quiet: int = 0
     found: tuple[int, ...] = field(default=())
 
-    @property
+    @cached_property
     def estimate(self) -> SparseEstimate:
         """The coefficients, for scoring arms: the intercept is the same for all of them."""
         order = np.argsort(self.columns)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +24,7 @@ def typical_column(known: KnownSparse, t: Tuning) -> tuple[float, float]:
 
 def typical_of_support(known: KnownSparse, t: Tuning) -> tuple[float, float]:
     """Return the same of public columns: arms are chosen by them, which moves their means and products."""
-    x, above = known.context_size, np.triu_indices(len(known.columns), 1)
+    x, above = known.context_size, _above_diagonal(len(known.columns))
     # Precisions are of moments with a constant column of x, and not of 1.
     means, sure_means = known.moments[0, 1:], known.precision[0, 1:] * x * x
     products, sure_products = known.moments[1:, 1:][above], known.precision[1:, 1:][above]
@@ -36,6 +38,11 @@ def typical_of_support(known: KnownSparse, t: Tuning) -> tuple[float, float]:
         float(sure_products.sum()),
     )
     return _certain(*mean, x * x, t), _possible(_certain(*product, x**4, t), x)
+
+
+@lru_cache(maxsize=256)
+def _above_diagonal(k: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    return np.triu_indices(k, 1)
 
 
 def averaged(mean: float, weight: float, more: float, sure: float) -> tuple[float, float]:
