@@ -15,7 +15,6 @@ from fliphat import FLIPHAT, PrivateSparseRegressor
 from fliphat.environments import SparseLinear
 from fliphat.experiments import Recipe, grid, makers
 from fliphat.experiments.run.sweep import sweep
-from fliphat.fit import pursuit
 
 CONTRIBUTING = (Path(ROOT) / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SECTION = re.search(r"^## The walk of one private row\n(.*?)^## ", CONTRIBUTING, re.S | re.M)[1]
@@ -29,7 +28,6 @@ PACKAGE = Path(fliphat.__file__).parent
 def called(call):
     """Return the Python functions of the package that a call enters, as (file, name)."""
     entered = []
-    pursuit._priced.cache_clear()  # of earlier tests: equal noise is priced once
 
     def note(frame, event, _):
         path = Path(frame.f_code.co_filename)
