@@ -31,6 +31,7 @@ __all__ = [
     "pick_columns",
     "price",
     "project_l1",
+    "pursuit_release",
     "read_all",
     "read_contexts",
     "relative_gradient",
@@ -189,6 +190,24 @@ def whitened_gradient(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
+def pursuit_release(
+    rows: _Rows,
+    y: NDArray[np.float64],
+    columns: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    shift: NDArray[np.float64] | None,
+    units: NDArray[np.float64] | None,
+    public: tuple[float, str, tuple[float, float] | None, float],
+    picking: tuple[int, int, bool],
+    whiten: NDArray[np.float64],
+    bounds: tuple[float, int, float, float],
+    ruler: tuple[float, float] | None,
+    sigmas: NDArray[np.uint64],
+    present: NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    *,
+    seeded: tuple[int, int] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
 def settled_sums(
     rows: _Rows,
     columns: NDArray[np.int64],

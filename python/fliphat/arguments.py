@@ -43,6 +43,8 @@ def real(name: str, value: object) -> float:
 
 def integer(name: str, value: object, low: int, high: int) -> int:
     """Return ``value`` as an int in ``low..high``, both ends allowed."""
+    if type(value) is int and low <= value <= high:  # the common case
+        return value
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
     number = operator.index(cast(SupportsIndex, value))

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, kernels
+from fliphat.fit import pursuit
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import epsilon_from_rho
 
@@ -61,10 +62,34 @@ class Recorded:
         return [2 * SIGNED / scale for scale, count in self.picks for _ in range(count)]
 
 
-@pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Recorded]:
+@pytest.fixture(params=["in one call", "in steps"])
+def recorded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[Recorded]:
     episodes = [Recorded()]
     pick, release, settled = kernels.pick_columns, kernels.gaussian_release, kernels.settled_sums
+    together = kernels.pursuit_release
+
+    def at_once(
+        X: Any,
+        y: Any,
+        columns: Any,
+        *more: Any,
+        picks: int,
+        pick_scale: int,
+        radius: int,
+        sigmas: Any,
+        **rest: Any,
+    ) -> Any:
+        found = together(
+            X, y, columns, *more, picks=picks, pick_scale=pick_scale, radius=radius, sigmas=sigmas, **rest
+        )
+        episode = episodes[-1]
+        # What the kernel does with its arguments is shown in Rust: one call is its steps on the same words.
+        episode.picks.append((int(pick_scale), len(found[0])))
+        episode.picked.extend(found[0].tolist())
+        episode.sigmas.append(np.array(sigmas, np.float64))
+        episode.radii.append(radius)
+        episode.width = 1 + len(columns) + len(found[0])
+        return found
 
     def picking(scores: Any, count: int, *, scale: int, **more: Any) -> Any:
         found = pick(scores, count, scale=scale, **more)
@@ -83,6 +108,12 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Recorded]:
         episodes[-1].width = len(found[0])
         return found
 
+    def in_steps(self: pursuit.RowSums, sigmas: Any) -> Any:
+        return pursuit.in_steps(self._plan, self, self._known, sigmas)
+
+    if request.param == "in steps":
+        monkeypatch.setattr(pursuit.RowSums, "release", in_steps)
+    monkeypatch.setattr(kernels, "pursuit_release", at_once)
     monkeypatch.setattr(kernels, "pick_columns", picking)
     monkeypatch.setattr(kernels, "gaussian_release", releasing)
     monkeypatch.setattr(kernels, "settled_sums", adding)

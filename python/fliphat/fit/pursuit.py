@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,12 @@ __all__ = ["Pursuit", "PursuitPlan", "RowSums", "Sums"]
 #: Radius of the ball of the rows' integers whose second moments are added up. Rounding toward zero takes less
 #: than a thousandth off a coordinate, and products of a hundred rows still fit 32 bits, which is fast.
 RADIUS: Final = 2**12 - 1
+
+#: New columns in the order picked, their signs (0 where they were not picked with one), and the noisy vector.
+Drawn: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[Any]]
+
+#: Where nothing is picked, its scale is never used.
+_NO_PICKS: Final = PickNoise(0, 1)
 
 #: Scales are first written down in so many parts of one: what matters is their ratio.
 _DIGITS: Final = 2**8
@@ -368,27 +374,18 @@ class RowSums:
     ) -> None:
         self._plan, self._rows, self._present, self._known = plan, rows, present, known
         self._rewards, self._threads = rewards, threads
-        self._support = np.empty((rows.shape[0], 1 + len(known.columns)))
+        self._support: npt.NDArray[np.float64] | None = None
         self._left: npt.NDArray[np.float64] | None = None
 
     def candidates(self) -> npt.NDArray[np.int64]:
         """Return the sums of all columns; replacing one row moves each by at most ``2 * LIMIT``."""
-        steps, told = self._plan.steps, self._plan.told
-        public = sums.Public(
-            columns=self._known.columns,
-            theta=self._known.theta,
-            one=steps.one,
-            shift=steps.shift,
-            units=self._plan.units,
-            loss="logistic" if told.loss == "logistic" else "squared",
-            reward_range=told.reward_range,
-        )
+        self._support = np.empty((self._rows.shape[0], 1 + len(self._known.columns)))
         scores, self._left = sums.candidate_sums(
             self._rows,
             self._rewards,
             self._present,
-            public,
-            steps.pick_clip,
+            self._public(),
+            self._plan.steps.pick_clip,
             self._support,
             threads=self._threads,
         )
@@ -399,6 +396,7 @@ class RowSums:
         if self._left is None:
             self.candidates()
         assert self._left is not None
+        assert self._support is not None
         plan, present, threads = self._plan, self._present, self._threads
         steps = plan.steps
         gradient, moments, size = sums.settled_sums(
@@ -426,22 +424,67 @@ class RowSums:
             )
         return values
 
+    def release(self, sigmas: npt.NDArray[np.int64]) -> Drawn:
+        """Release picks and vector by one call of a kernel, from which no sum comes back."""
+        plan = self._plan
+        steps, noise = plan.steps, plan.picks or _NO_PICKS
+        columns, signs, released = sums.release(
+            self._rows,
+            self._rewards,
+            self._present,
+            self._public(),
+            pick_clip=steps.pick_clip,
+            picks=steps.picks,
+            pick_scale=noise.scale,
+            signed=plan.signed,
+            whiten=steps.whiten,
+            clip=steps.value_clip,
+            radius=RADIUS,
+            ball=steps.ball,
+            cap=steps.size_cap,
+            octaves=plan.octaves if "rows" in steps.shares else None,
+            sigmas=sigmas,
+            threads=self._threads,
+        )
+        return columns, signs if plan.signed else 0 * signs, released
 
-def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Released:
-    """Release an episode's numbers: private sums go in, noisy means come out."""
-    steps, n, units = plan.steps, plan.rows, plan.units
+    def _public(self) -> sums.Public:
+        steps, told = self._plan.steps, self._plan.told
+        return sums.Public(
+            columns=self._known.columns,
+            theta=self._known.theta,
+            one=steps.one,
+            shift=steps.shift,
+            units=self._plan.units,
+            loss="logistic" if told.loss == "logistic" else "squared",
+            reward_range=told.reward_range,
+        )
+
+
+def in_steps(plan: PursuitPlan, private: Sums, known: KnownSparse, sigmas: npt.NDArray[np.int64]) -> Drawn:
+    """Release picks and vector of sums that live elsewhere, or with noise of a seed: step after step."""
     noise = draw.seeded(plan.seed, plan.episode)
     columns = signs = np.zeros(0, np.int64)
     if plan.picks is not None:
         scores = private.candidates()
         columns, signs = noise.picks(scores, plan.picks, excluded=known.columns, signed=plan.signed)
-    sigma_gradient, sigma_moments, sigma_size, *sigma_rows = (part.sigma for part in plan.parts)
+    return columns, signs, noise.vector(private.vector(columns), sigmas)
+
+
+def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Released:
+    """Release an episode's numbers: private sums go in, noisy means come out."""
+    steps, n, units = plan.steps, plan.rows, plan.units
+    sigma_gradient, sigma_moments, sigma_size, *sigma_rows = [part.sigma for part in plan.parts]
     layout = _Layout.of(len(steps.whiten), len(plan.parts))
     # The diagonal's noise must be at least sqrt(2) times that above it: the sensitivity B^4 counts on it.
     sigma_diagonal = math.isqrt(2 * sigma_moments**2) + 1
     sigmas = np.array([sigma_gradient, sigma_moments, sigma_diagonal, sigma_size, *sigma_rows], np.int64)
-    values = private.vector(columns)
-    released = noise.vector(values, sigmas[layout.part]) / n
+    sigmas = sigmas[layout.part]
+    if plan.seed is None and isinstance(private, RowSums):
+        columns, signs, vector = private.release(sigmas)
+    else:
+        columns, signs, vector = in_steps(plan, private, known, sigmas)
+    released = vector / n
     scale = RADIUS / steps.ball
     gradient_step, size_step = steps.value_clip / sums.LIMIT, steps.size_cap / sums.LIMIT
     rows = rows_noise = None

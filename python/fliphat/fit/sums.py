@@ -19,6 +19,7 @@ __all__ = [
     "Public",
     "candidate_sums",
     "near",
+    "release",
     "row_numbers",
     "settled_sums",
     "windows",
@@ -59,6 +60,13 @@ class Public(NamedTuple):
     loss: Literal["squared", "logistic"] = "squared"
     reward_range: tuple[float, float] | None = None
 
+    @property
+    def weights(self) -> _Floats:
+        """Intercept and coefficients, where the constant's column has the value `one` instead of 1."""
+        weights = self.theta.copy()
+        weights[0] /= self.one
+        return weights
+
 
 def candidate_sums(
     rows: Any,
@@ -75,14 +83,11 @@ def candidate_sums(
     The constant and the public columns of each row are written to the first columns of `support`. Replacing
     one row moves each sum by at most ``2 * LIMIT``.
     """
-    # The constant's column has the value `one`, where the intercept is what is added for a value of 1.
-    weights = public.theta.copy()
-    weights[0] /= public.one
     sums, left, _ = kernels.relative_gradient(
         rows,
         rewards,
         public.columns,
-        weights,
+        public.weights,
         clip,
         support,
         one=public.one,
@@ -128,6 +133,55 @@ def settled_sums(
         scale=radius / ball,
         cap=cap,
         units=None if units is None else units[picked],
+        present=present,
+        threads=threads,
+    )
+
+
+def release(
+    rows: Any,
+    rewards: _Floats,
+    present: _Present,
+    public: Public,
+    *,
+    pick_clip: float,
+    picks: int,
+    pick_scale: int,
+    signed: bool,
+    whiten: _Floats,
+    clip: float,
+    radius: int,
+    ball: float,
+    cap: float,
+    octaves: float | None,
+    sigmas: npt.NDArray[np.int64],
+    threads: int | None = None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Release picks by `candidate_sums`, then `settled_sums` and `row_numbers` with noise, in one call.
+
+    Public from here on: what else those functions return ends with the call.
+    """
+    return kernels.pursuit_release(
+        rows,
+        rewards,
+        public.columns,
+        public.weights,
+        pick_clip=pick_clip,
+        picks=picks,
+        pick_scale=pick_scale,
+        whiten=whiten,
+        value_clip=clip,
+        radius=radius,
+        scale=radius / ball,
+        cap=cap,
+        sigmas=sigmas,
+        one=public.one,
+        shift=public.shift,
+        units=public.units,
+        loss=public.loss,
+        reward_range=public.reward_range,
+        signed=signed,
+        octaves=octaves,
         present=present,
         threads=threads,
     )

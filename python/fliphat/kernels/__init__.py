@@ -15,6 +15,7 @@ from fliphat.kernels._niht import niht
 from fliphat.kernels._peel import peel
 from fliphat.kernels._price import price
 from fliphat.kernels._project import project_l1
+from fliphat.kernels._pursuit import pursuit_release
 from fliphat.kernels._relative import (
     gather_columns,
     relative_gradient,
@@ -42,6 +43,7 @@ __all__ = [
     "pick_columns",
     "price",
     "project_l1",
+    "pursuit_release",
     "relative_gradient",
     "row_numbers",
     "score",

@@ -53,18 +53,23 @@ def gaussian_release(values: npt.ArrayLike, sigmas: npt.ArrayLike | int) -> npt.
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.dtype == np.uint64:
         raise TypeError("values must be a one-dimensional array of signed integers of at most 64 bits")
     released = np.array(array, dtype=np.int64, order="C")
-    scales = np.asarray(sigmas)
-    if scales.dtype.kind not in "iu":
-        raise TypeError(f"sigmas must be integers, got {scales.dtype}")
-    if scales.ndim == 0:
-        scales = np.full(len(released), arguments.integer("sigmas", int(scales), 1, _MAX_SCALE))
-    if scales.shape != released.shape:
-        raise ValueError(f"sigmas must have the shape of values, {released.shape}, got {scales.shape}")
-    # A negative number becomes one beyond 2^63, which is as much too large.
-    unsigned = scales.astype(np.uint64)
-    if len(unsigned) and not (unsigned - 1).max() < _MAX_SCALE:
-        raise ValueError(
-            f"sigmas must be integers from 1 to {_MAX_SCALE}, got {int(scales.min())} to {int(scales.max())}"
-        )
-    _native.gaussian_release(released, unsigned)
+    _native.gaussian_release(released, scales(sigmas, released.shape))
     return released
+
+
+def scales(sigmas: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.uint64]:
+    """Return standard deviations of a shape as the native functions take them; one number is that of all."""
+    given = np.asarray(sigmas)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"sigmas must be integers, got {given.dtype}")
+    if given.ndim == 0:
+        given = np.full(shape, arguments.integer("sigmas", int(given), 1, _MAX_SCALE))
+    if given.shape != shape:
+        raise ValueError(f"sigmas must have the shape of values, {shape}, got {given.shape}")
+    # A negative number becomes one beyond 2^63, which is as much too large.
+    unsigned = given.astype(np.uint64)
+    if given.size and not (unsigned - 1).max() < _MAX_SCALE:
+        raise ValueError(
+            f"sigmas must be integers from 1 to {_MAX_SCALE}, got {int(given.min())} to {int(given.max())}"
+        )
+    return unsigned

@@ -136,12 +136,17 @@ def kalman_step(
     >>> step.keep, step.theta.round(3), step.found
     (array([ True,  True, False]), array([0. , 0.5]), 1)
     """
-    known = _floats("theta", theta, 1), _floats("covariance", covariance, 2)
-    measured = _floats("moments", moments, 2), _floats("precision", precision, 2)
-    released = _floats("gradient", gradient, 1), _floats("fresh", fresh, 2), _floats("start", start, 1)
-    public = _floats("whiten", whiten, 2), _floats("typical", typical, 2)
     most = arguments.integer("most", most, 0, 2**62)
-    return KalmanStep(*_native.kalman_step(*known, *measured, *released, *public, rule, most))
+    matrices = covariance, moments, precision, gradient, fresh, start, whiten, typical
+    try:
+        # Arrays of float64 in C order, the common case, are looked at by the native code alone.
+        return KalmanStep(*_native.kalman_step(theta, *matrices, rule, most))  # type: ignore[arg-type]
+    except TypeError:
+        known = _floats("theta", theta, 1), _floats("covariance", covariance, 2)
+        measured = _floats("moments", moments, 2), _floats("precision", precision, 2)
+        released = _floats("gradient", gradient, 1), _floats("fresh", fresh, 2), _floats("start", start, 1)
+        public = _floats("whiten", whiten, 2), _floats("typical", typical, 2)
+        return KalmanStep(*_native.kalman_step(*known, *measured, *released, *public, rule, most))
 
 
 def _floats(name: str, values: npt.ArrayLike, dimensions: int) -> _Floats:

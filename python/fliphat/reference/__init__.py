@@ -2,8 +2,8 @@
 
 Each kernel has a plain twin of the same name, written as a good NumPy programmer would write it. Where NumPy
 can do clearly better with more care, a second twin (`*_blocked`, `project_l1_michelot`) does.
-Twins of noise (`gaussian_release`, `laplace`, `laplace_mechanism`, `peel`, `pick_columns`) are INSECURE:
-float noise from a seeded generator.
+Twins of noise (`gaussian_release`, `laplace`, `laplace_mechanism`, `peel`, `pick_columns`, `pursuit_release`)
+are INSECURE: float noise from a seeded generator.
 """
 
 from fliphat.reference._ball import ball_gradient, clipped_size, second_moments
@@ -17,6 +17,7 @@ from fliphat.reference._niht import iterative_hard_thresholding, niht
 from fliphat.reference._peel import peel
 from fliphat.reference._price import price
 from fliphat.reference._project import project_l1, project_l1_michelot
+from fliphat.reference._pursuit import pursuit_release
 from fliphat.reference._relative import (
     gather_columns,
     relative_gradient,
@@ -48,6 +49,7 @@ __all__ = [
     "price",
     "project_l1",
     "project_l1_michelot",
+    "pursuit_release",
     "relative_gradient",
     "row_numbers",
     "score",

@@ -30,6 +30,8 @@ mod _native {
     #[pymodule_export]
     use super::private::niht::{FitSettings, niht_fit, niht_fit_sums};
     #[pymodule_export]
+    use super::private::pursuit::pursuit_release;
+    #[pymodule_export]
     use super::private::relative::{
         gather_columns, relative_gradient, row_numbers, settled_sums, shifted_gradient, whitened_gradient,
     };

@@ -79,14 +79,13 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     context = _context_size(known, released, of_new, weight, t)
     typical = _typical_measured(known, released, of_new, weight, context["context_size"])
     kept = step.keep[1:]
-    learned = replace(
-        known,
+    learned = known.but(
         episodes=known.episodes + 1,
         fits=known.fits + 1,
         rows=rows,
         picks=picks,
-        columns=np.concatenate([known.columns, new])[kept],
-        units=np.concatenate([known.units, released.units])[kept],
+        columns=np.concatenate((known.columns, new))[kept],
+        units=np.concatenate((known.units, released.units))[kept],
         theta=step.theta,
         covariance=step.covariance,
         moments=step.moments,

@@ -124,6 +124,13 @@ class KnownSparse:
     quiet: int = 0
     found: tuple[int, ...] = field(default=())
 
+    def but(self, **changes: Any) -> KnownSparse:
+        """Return the same with some attributes changed: `dataclasses.replace`, in a fifth of its time."""
+        changed = object.__new__(KnownSparse)
+        changed.__dict__.update(self.__dict__, **changes)
+        changed.__dict__.pop("estimate", None)
+        return changed
+
     @cached_property
     def estimate(self) -> SparseEstimate:
         """The coefficients, for scoring arms: the intercept is the same for all of them."""

@@ -208,7 +208,7 @@ def _watched(forced: Outcome | None) -> Iterator[tuple[list[Any], list[Any]]]:
     """Record picks and vectors where they reach the kernels; `forced` picks replace private ones."""
     picks: list[Any] = []
     vectors: list[Any] = []
-    pick, release = kernels.pick_columns, kernels.gaussian_release
+    pick, release, at_once = kernels.pick_columns, kernels.gaussian_release, kernels.pursuit_release
 
     def picking(
         scores: _Integers, count: int, *, scale: int, excluded: _Integers, signed: bool = False
@@ -226,7 +226,60 @@ def _watched(forced: Outcome | None) -> Iterator[tuple[list[Any], list[Any]]]:
 
     kernels.pick_columns = picking  # type: ignore[assignment]
     kernels.gaussian_release = releasing  # type: ignore[assignment]
+    kernels.pursuit_release = _in_steps  # type: ignore[assignment]
     try:
         yield picks, vectors
     finally:
         kernels.pick_columns, kernels.gaussian_release = pick, release
+        kernels.pursuit_release = at_once
+
+
+def _in_steps(
+    X: Any,
+    y: Any,
+    columns: Any,
+    weights: Any,
+    *,
+    pick_clip: float,
+    picks: int,
+    pick_scale: int,
+    signed: bool,
+    whiten: Any,
+    value_clip: float,
+    sigmas: Any,
+    octaves: float | None,
+    units: Any,
+    present: Any,
+    threads: Any,
+    radius: int,
+    scale: float,
+    cap: float,
+    **public: Any,
+) -> tuple[_Integers, _Integers, _Integers]:
+    """Release by the kernels that `pursuit_release` consists of: its own test shows that it is no other."""
+    support = np.empty((X.shape[0], 1 + len(columns)))
+    same: dict[str, Any] = {"present": present, "threads": threads}
+    scores, left, _ = kernels.relative_gradient(
+        X, y, columns, weights, pick_clip, support, units=units, **public, **same
+    )
+    new = signs = np.zeros(0, np.int64)
+    if picks:
+        pick: Any = kernels.pick_columns
+        found = pick(scores, picks, scale=pick_scale, excluded=columns, signed=signed)
+        new, signs = found if signed else (found, np.ones(picks, np.int64))
+    gradient, moments, size = kernels.settled_sums(
+        X,
+        new,
+        support,
+        left,
+        whiten=whiten,
+        clip=value_clip,
+        radius=radius,
+        scale=scale,
+        cap=cap,
+        units=None if units is None else units[new],
+        **same,
+    )
+    whole = [] if octaves is None else kernels.row_numbers(X, public["one"], octaves, units=units, **same)
+    values = np.array([*gradient, *moments[np.triu_indices(len(gradient))], size, *whole], np.int64)
+    return new, signs, kernels.gaussian_release(values, sigmas)

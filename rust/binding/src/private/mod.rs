@@ -3,4 +3,5 @@
 pub(crate) mod ball;
 pub(crate) mod gradient;
 pub(crate) mod niht;
+pub(crate) mod pursuit;
 pub(crate) mod relative;

@@ -6,4 +6,5 @@ pub mod gradient;
 pub mod lattice;
 pub mod niht;
 pub mod peel;
+pub mod pursuit;
 pub mod relative;
