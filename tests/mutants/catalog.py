@@ -171,7 +171,7 @@ MUTANTS = [
         "pursuit in one call: a vector without noise",
         "rust/core/src/private/pursuit.rs",
         "    release_vector(&mut vector, sigmas, noise)?;\n    Ok(Answer",
-        "    let _ = release_vector;\n    Ok(Answer",
+        "    release_vector(&mut vector.clone(), sigmas, noise)?;\n    Ok(Answer",
         "private::pursuit::tests::one_call_is_its_steps_on_the_same_words",
         "everyone",
     ),
