@@ -154,8 +154,8 @@ MUTANTS = [
     Mutant(
         "pursuit: picks with 2/3 of their noise, in one call",
         "python/fliphat/fit/pursuit.py",
-        "pick_scale=noise.scale,",
-        "pick_scale=noise.scale * 2 // 3,",
+        "pick_scale=1 if noise is None else noise.scale,",
+        "pick_scale=1 if noise is None else noise.scale * 2 // 3,",
         PURSUIT_CLAIM,
         "everyone",
     ),

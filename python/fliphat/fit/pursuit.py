@@ -45,9 +45,6 @@ RADIUS: Final = 2**12 - 1
 #: New columns in the order picked, their signs (0 where they were not picked with one), and the noisy vector.
 Drawn: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[Any]]
 
-#: Where nothing is picked, its scale is never used.
-_NO_PICKS: Final = PickNoise(0, 1)
-
 #: Scales are first written down in so many parts of one: what matters is their ratio.
 _DIGITS: Final = 2**8
 
@@ -427,15 +424,15 @@ class RowSums:
     def release(self, sigmas: npt.NDArray[np.int64]) -> Drawn:
         """Release picks and vector by one call of a kernel, from which no sum comes back."""
         plan = self._plan
-        steps, noise = plan.steps, plan.picks or _NO_PICKS
+        steps, noise = plan.steps, plan.picks
         columns, signs, released = sums.release(
             self._rows,
             self._rewards,
             self._present,
             self._public(),
             pick_clip=steps.pick_clip,
-            picks=steps.picks,
-            pick_scale=noise.scale,
+            picks=0 if noise is None else noise.count,
+            pick_scale=1 if noise is None else noise.scale,
             signed=plan.signed,
             whiten=steps.whiten,
             clip=steps.value_clip,
