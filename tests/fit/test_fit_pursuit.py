@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 
 from fliphat import FLIPHAT
 from fliphat.fit import model, pilot, sums
-from fliphat.fit.pursuit import RADIUS, Pursuit, PursuitPlan
+from fliphat.fit.pursuit import Pursuit
+from fliphat.fit.pursuit_plan import RADIUS, PursuitPlan
 from fliphat.fit.settings import Settings
 from fliphat.kernels import second_moments
 from fliphat.privacy.priced import Part, PickNoise, VectorNoise

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, kernels
-from fliphat.fit import pursuit
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import epsilon_from_rho
+from pursuit_steps import watch_steps
 
 DIM, EPISODES, DELTA = 30, 6, 0.01
 
@@ -108,11 +108,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
         episodes[-1].width = len(found[0])
         return found
 
-    def in_steps(self: pursuit.RowSums, sigmas: Any) -> Any:
-        return pursuit.in_steps(self._plan, self, self._known, sigmas)
-
     if request.param == "in steps":
-        monkeypatch.setattr(pursuit.RowSums, "release", in_steps)
+        watch_steps(monkeypatch)
     monkeypatch.setattr(kernels, "pursuit_release", at_once)
     monkeypatch.setattr(kernels, "pick_columns", picking)
     monkeypatch.setattr(kernels, "gaussian_release", releasing)

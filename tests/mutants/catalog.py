@@ -144,16 +144,16 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: picks with 2/3 of their noise",
-        "python/fliphat/fit/pursuit.py",
+        "python/fliphat/fit/pursuit_release.py",
         "columns, signs = noise.picks(scores, plan.picks, excluded",
-        "paid = dataclasses.replace(plan.picks, scale=plan.picks.scale * 2 // 3)\n"
+        "paid = __import__('dataclasses').replace(plan.picks, scale=plan.picks.scale * 2 // 3)\n"
         "        columns, signs = noise.picks(scores, paid, excluded",
         PURSUIT_CLAIM,
         "everyone",
     ),
     Mutant(
         "pursuit: picks with 2/3 of their noise, in one call",
-        "python/fliphat/fit/pursuit.py",
+        "python/fliphat/fit/pursuit_release.py",
         "pick_scale=1 if noise is None else noise.scale,",
         "pick_scale=1 if noise is None else noise.scale * 2 // 3,",
         PURSUIT_CLAIM,
@@ -177,20 +177,20 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: one pick more than is paid for",
-        "python/fliphat/fit/pursuit.py",
+        "python/fliphat/fit/pursuit_release.py",
         "columns, signs = noise.picks(scores, plan.picks, excluded",
-        "paid = dataclasses.replace(plan.picks, count=plan.picks.count + 1)\n"
+        "paid = __import__('dataclasses').replace(plan.picks, count=plan.picks.count + 1)\n"
         "        columns, signs = noise.picks(scores, paid, excluded",
         PURSUIT_CLAIM,
         "everyone",
     ),
     Mutant(
         "pursuit: a pick inside the support that is not charged",
-        "python/fliphat/fit/pursuit.py",
+        "python/fliphat/fit/pursuit_release.py",
         "columns, signs = noise.picks(scores, plan.picks, excluded",
         "if len(known.columns):\n"
         "            outside = np.setdiff1d(np.arange(plan.dim), known.columns)\n"
-        "            inside = dataclasses.replace(plan.picks, count=1)\n"
+        "            inside = __import__('dataclasses').replace(plan.picks, count=1)\n"
         "            noise.picks(scores, inside, excluded=outside, signed=False)\n"
         "        columns, signs = noise.picks(scores, plan.picks, excluded",
         PURSUIT_CLAIM,
@@ -198,7 +198,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: the vector with 2/3 of its noise",
-        "python/fliphat/fit/pursuit.py",
+        "python/fliphat/fit/pursuit_release.py",
         "sigmas = sigmas[layout.part]",
         "sigmas = sigmas[layout.part] * 2 // 3",
         PURSUIT_CLAIM,
@@ -206,7 +206,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: the moments' diagonal without sqrt 2",
-        "python/fliphat/fit/pursuit.py",
+        "python/fliphat/fit/pursuit_release.py",
         "math.isqrt(2 * sigma_moments**2) + 1",
         "sigma_moments",
         PURSUIT_CLAIM,
@@ -214,7 +214,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: moments charged for B^2 where sqrt 2 B^2 is due",
-        "python/fliphat/fit/pursuit.py",
+        "python/fliphat/fit/pursuit_plan.py",
         'part(RADIUS**4, share["moments"])',
         'part(RADIUS**4 // 2, share["moments"])',
         PURSUIT_CLAIM,

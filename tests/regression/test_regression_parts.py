@@ -8,9 +8,10 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
-from fliphat.fit import draw, parts, pursuit
+from fliphat.fit import draw, parts, pursuit_release
 from fliphat.fit.parts import Parts
 from fliphat.privacy.conversion import rho_from_epsilon
+from pursuit_steps import watch_steps
 from regression_data import BOTH, linear, target_for
 
 ROW = 17
@@ -76,6 +77,7 @@ def sums_of_parts(model, X, y, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(draw, "seeded", scripted)
+        watch_steps(patch)
         model.fit(X, y)
     return [one.sums for one in drawn]
 
@@ -142,7 +144,7 @@ def test_control_a_part_chosen_by_contents_is_caught(monkeypatch):
 
         def sums_of(part, steps, known):
             at = np.flatnonzero(order == part)
-            return pursuit.RowSums(steps, rows[at], target[at], np.ones(len(at), bool), known)
+            return pursuit_release.RowSums(steps, rows[at], target[at], np.ones(len(at), bool), known)
 
         return plan.run(sums_of)
 

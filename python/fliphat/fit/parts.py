@@ -23,7 +23,9 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.fit.model import KnownSparse, Told
-from fliphat.fit.pursuit import Pursuit, PursuitPlan, Sums
+from fliphat.fit.pursuit import Pursuit
+from fliphat.fit.pursuit_plan import PursuitPlan
+from fliphat.fit.pursuit_release import Sums
 from fliphat.fit.settings import Settings
 from fliphat.privacy.priced import PricedRelease
 

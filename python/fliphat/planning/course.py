@@ -23,7 +23,8 @@ from scipy.special import ndtr
 
 from fliphat.fit import sums
 from fliphat.fit.model import KnownSparse
-from fliphat.fit.pursuit import RADIUS, Pursuit, PursuitPlan
+from fliphat.fit.pursuit import Pursuit
+from fliphat.fit.pursuit_plan import RADIUS, PursuitPlan
 from fliphat.planning.world import Chosen, World
 
 __all__ = ["Course", "Step", "sizes_of"]
@@ -150,7 +151,7 @@ def _columns(known: KnownSparse, world: World) -> tuple[_Columns, _Array]:
 
 
 class _Drawn:
-    """An episode's sums (:class:`fliphat.fit.pursuit.Sums`), of rows that are drawn."""
+    """An episode's sums (:class:`fliphat.fit.pursuit_release.Sums`), of rows that are drawn."""
 
     def __init__(
         self, plan: PursuitPlan, known: KnownSparse, world: World, signs: _Array, rng: np.random.Generator

@@ -19,7 +19,8 @@ from fliphat import arguments
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.one_fit import OneFit
 from fliphat.fit.parts import PartsFit
-from fliphat.fit.pursuit import PursuitPlan, RowSums
+from fliphat.fit.pursuit_plan import PursuitPlan
+from fliphat.fit.pursuit_release import RowSums
 from fliphat.fit.settings import Settings
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import NO_PICKS, Guarantee

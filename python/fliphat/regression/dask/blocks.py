@@ -18,7 +18,8 @@ import numpy.typing as npt
 from fliphat import __version__, kernels
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.parts import Parts
-from fliphat.fit.pursuit import PursuitPlan, RowSums
+from fliphat.fit.pursuit_plan import PursuitPlan
+from fliphat.fit.pursuit_release import RowSums
 from fliphat.kernels._rows import is_sparse
 from fliphat.regression import data
 from fliphat.regression import labels as labels_of

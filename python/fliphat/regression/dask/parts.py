@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.parts import PartsFit
-from fliphat.fit.pursuit import PursuitPlan
+from fliphat.fit.pursuit_plan import PursuitPlan
 from fliphat.privacy.priced import PricedRelease
 from fliphat.regression.dask import blocks as on_worker
 from fliphat.regression.dask import cluster
