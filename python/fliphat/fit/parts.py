@@ -25,6 +25,7 @@ from fliphat import arguments
 from fliphat.fit.model import KnownSparse, Told
 from fliphat.fit.pursuit import Pursuit, PursuitPlan, Sums
 from fliphat.fit.settings import Settings
+from fliphat.fit.tuning import class_tuning
 from fliphat.privacy.priced import PricedRelease
 
 __all__ = ["Parts", "PartsFit"]
@@ -132,6 +133,8 @@ class PartsFit:
 
     def __init__(self, settings: Settings, rows: int, *, accounting: str | None = None) -> None:
         base = Pursuit(settings, accounting=accounting)
+        if settings.loss == "logistic" and settings.constants is None:
+            base = Pursuit(settings, constants=class_tuning(base.told.mu), accounting=accounting)
         told = base.told
         self.whole = told.dim <= told.sparsity
         self.budget = rows * told.mu / told.sparsity
