@@ -27,6 +27,7 @@ from fliphat.fit.pursuit import Pursuit
 from fliphat.fit.pursuit_plan import PursuitPlan
 from fliphat.fit.pursuit_release import Sums
 from fliphat.fit.settings import Settings
+from fliphat.fit.tuning import class_tuning
 from fliphat.privacy.priced import PricedRelease
 
 __all__ = ["Parts", "PartsFit"]
@@ -134,6 +135,8 @@ class PartsFit:
 
     def __init__(self, settings: Settings, rows: int, *, accounting: str | None = None) -> None:
         base = Pursuit(settings, accounting=accounting)
+        if settings.loss == "logistic" and settings.constants is None:
+            base = Pursuit(settings, constants=class_tuning(base.told.mu), accounting=accounting)
         told = base.told
         self.whole = told.dim <= told.sparsity
         self.budget = rows * told.mu / told.sparsity

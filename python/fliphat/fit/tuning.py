@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["Tuning", "click_tuning", "tuning"]
+__all__ = ["Tuning", "class_tuning", "click_tuning", "tuning"]
 
 #: Budgets below this mu pick columns with signs.
 SIGNED_BELOW: Final = 1.3
@@ -86,6 +86,10 @@ class Tuning:
     whole_residuals: float = 0.0  # the clip on A, in largest residuals
     whitened_from: float = 0.0  # columns are whitened as if their squares were at least this, if not 0
     fewest_picks: float = 0.0  # of s
+    whole_picks: float = 0.0  # the clip of candidates, in largest residuals of a value that is there
+    mean_scores: bool = False  # a typical score is that of columns at their means, and not at zero
+    drift_of_one: float = 1.0  # drift of the intercept, in drifts of a coefficient
+    shrink: float = 0.0  # standard deviations that coefficients are drawn to zero by where arms are scored
 
 
 _SMALL: Final = Tuning(
@@ -160,17 +164,48 @@ def tuning(mu: float) -> Tuning:
 
 
 #: Clicks say less than numbers: so many times as many rows until picks stand out, and less is asked of them.
-_CLICK_ROWS: Final = 4.0
+_CLICK_ROWS: Final = 2.0
 
 
 @lru_cache(maxsize=64)
 def click_tuning(mu: float) -> Tuning:
-    """Return the constants of the logistic loss for a budget of `mu`."""
+    """Return the constants of a bandit's logistic loss for a budget of `mu`.
+
+    A residual of clicks that is cut is biased wherever odds are not even, and the bias falls on every column
+    that has a mean. So nothing is cut, more columns are picked at once and given time to show what they are,
+    those that may be noise count for less where arms are scored, and the intercept may follow columns that
+    come and go.
+    """
+    usual = tuning(mu)
+    return replace(
+        class_tuning(mu),
+        rows_for_noise=_CLICK_ROWS * usual.rows_for_noise,
+        rows_for_sampling=_CLICK_ROWS * usual.rows_for_sampling,
+        growth=1.1,
+        moment_share=0.022,
+        prune=0.3,
+        drift=0.012,
+        drift_of_one=20.0,
+        shrink=0.5,
+        mean_scores=True,
+        whole_residuals=1.2,
+        whole_picks=1.0,
+        fewest_picks=min(0.1 + 0.8 * mu, 0.3),
+    )
+
+
+#: The same for classes of one data set, all of whose rows are there.
+_CLASS_ROWS: Final = 4.0
+
+
+@lru_cache(maxsize=64)
+def class_tuning(mu: float) -> Tuning:
+    """Return the constants of the logistic loss over one data set for a budget of `mu`."""
     usual = tuning(mu)
     return replace(
         usual,
-        rows_for_noise=_CLICK_ROWS * usual.rows_for_noise,
-        rows_for_sampling=_CLICK_ROWS * usual.rows_for_sampling,
+        rows_for_noise=_CLASS_ROWS * usual.rows_for_noise,
+        rows_for_sampling=_CLASS_ROWS * usual.rows_for_sampling,
         stand_out=1.6,
         patience=1,
         fast_growth=1.4,

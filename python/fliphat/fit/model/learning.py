@@ -41,7 +41,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         gain=t.gain * slope,
         noise=released.gradient_noise**2 + t.sampling * episode.value_clip**2 / n,
         doubt=(t.doubt * coefficient) ** 2,
-        drift_of_one=told.intercept * t.drift * coefficient**2,
+        drift_of_one=told.intercept * (t.drift_of_one * t.drift) * coefficient**2,
         drift=t.drift * coefficient**2,
         prune=t.prune,
         stand_out=t.stand_out,

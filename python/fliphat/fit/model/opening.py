@@ -50,6 +50,7 @@ def begin(told: Told) -> KnownSparse:
         context_size=told.context_scale,
         start_size=told.context_scale,
         told_size=told.context_scale,
+        shrink=t.shrink,
     )
     if not told.intercept:
         return known
@@ -87,12 +88,16 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
     typical[: k + 1, : k + 1] = prior
     eigenvalues, vectors = _raised_eigenvalues(foreseen, t.smallest_eigenvalue * x * x)
     foreseen = (vectors * eigenvalues) @ vectors.T
-    value_clip = max(t.value_clip * r, rare)
+    value_clip, pick_clip = max(t.value_clip * r, rare), own * max(t.pick_clip * r, rare)
     if told.loss == "logistic":
+        largest, there = largest_residual(known, told), size_where_there(known)
         # Cut residuals say which class is more likely and not how likely: coefficients would run away until a
         # class is certain. So they are left whole, and a column that is rarely there is not blown up.
-        eigenvalues = np.maximum(eigenvalues, t.whitened_from * size_where_there(known) ** 2)
-        value_clip = max(value_clip, t.whole_residuals * largest_residual(known))
+        eigenvalues = np.maximum(eigenvalues, t.whitened_from * there**2)
+        value_clip = max(value_clip, t.whole_residuals * largest)
+        # Where odds are not even the larger residuals are the rarer ones: cut, they have another mean than 0,
+        # and columns are picked for having a mean themselves.
+        pick_clip = max(pick_clip, t.whole_picks * largest * own / x * max(x, there))
     shares = {
         "picks": 0.0 if picks == 0 else t.pick_share if known.fits < t.early else t.late_pick_share,
         "moments": t.moment_share,
@@ -106,7 +111,7 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
         picks=picks,
         one=x,
         shift=shift if np.any(across) else None,
-        pick_clip=own * max(t.pick_clip * r, rare),
+        pick_clip=pick_clip,
         value_clip=value_clip,
         whiten=(vectors / np.sqrt(eigenvalues)) @ vectors.T,
         foreseen=foreseen,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import numpy as np
+
 from fliphat.fit.model.state import KnownSparse, Told
 
 __all__ = [
@@ -25,7 +27,7 @@ def mean_slope(known: KnownSparse, told: Told) -> float:
     """Return the mean slope of the rewards' mean in the scores: 1, or that of the sigmoid."""
     if told.loss == "squared":
         return 1.0
-    score, spread = typical_score(known)
+    score, spread = typical_score(known, told)
     likely = 1 / (1 + math.exp(-min(abs(score), 30.0)))
     return max(likely * (1 - likely) / spread, 0.02)
 
@@ -47,17 +49,21 @@ def within_odds(known: KnownSparse, told: Told) -> float:
     return min(1.0, told.tuning.log_odds / size_where_there(known) / typical)
 
 
-def typical_score(known: KnownSparse) -> tuple[float, float]:
+def typical_score(known: KnownSparse, told: Told) -> tuple[float, float]:
     """Return the typical score, made smaller as its spread makes a mean of sigmoids, and by how much."""
-    weights = known.theta[1:]
-    variance = max(float(weights @ known.moments[1:, 1:] @ weights), 0.0)
+    weights, moments, middle = known.theta[1:], known.moments[1:, 1:], known.intercept
+    if told.tuning.mean_scores:
+        # Columns that are 0 or 1 are never near 0 all at once: their means are part of the score.
+        means = known.moments[0, 1:]
+        middle, moments = middle + float(weights @ means), moments - np.outer(means, means)
+    variance = max(float(weights @ moments @ weights), 0.0)
     spread = math.sqrt(1 + math.pi * min(variance, 1e6) / 8)
-    return known.intercept / spread, spread
+    return middle / spread, spread
 
 
-def largest_residual(known: KnownSparse) -> float:
+def largest_residual(known: KnownSparse, told: Told) -> float:
     """Return how far a click can be from how likely it is on average."""
-    return 1 / (1 + math.exp(-min(abs(float(typical_score(known)[0])), 30.0)))
+    return 1 / (1 + math.exp(-min(abs(float(typical_score(known, told)[0])), 30.0)))
 
 
 def rare_residual(known: KnownSparse, told: Told) -> float:
@@ -71,6 +77,6 @@ def rare_residual(known: KnownSparse, told: Told) -> float:
     low, high = told.reward_range
     middle = known.intercept
     if told.loss == "logistic":
-        middle = 1 / (1 + math.exp(-min(max(typical_score(known)[0], -30.0), 30.0)))
+        middle = 1 / (1 + math.exp(-min(max(typical_score(known, told)[0], -30.0), 30.0)))
     middle = min(max(middle, low), high)
     return max(max(high - middle, middle - low) - known.residual_size / MEAN_SIZE, 0.0)

@@ -91,6 +91,8 @@ class KnownSparse:
         x as told; log2 of x over it as measured from whole rows, and the precision of that.
     doubted : bool
         Whether whole rows have just said that x may be far from what was told: the next episode asks again.
+    shrink : float
+        Standard deviations that coefficients are drawn to zero by where arms are scored.
     quiet : int
         Episodes in a row whose picks did not stand out.
     found : tuple of int
@@ -121,6 +123,7 @@ class KnownSparse:
     octaves: float = 0.0
     octaves_weight: float = 0.0
     doubted: bool = False
+    shrink: float = 0.0
     quiet: int = 0
     found: tuple[int, ...] = field(default=())
 
@@ -133,9 +136,19 @@ class KnownSparse:
 
     @cached_property
     def estimate(self) -> SparseEstimate:
-        """The coefficients, for scoring arms: the intercept is the same for all of them."""
+        """The coefficients, for scoring arms: the intercept is the same for all of them.
+
+        They are drawn to zero by what may be noise in them, if the constants say so; if all of them may be,
+        they stay as they are, which is better than nothing.
+        """
         order = np.argsort(self.columns)
         values = self.theta[1:] / self.units
+        if self.shrink > 0:
+            noise = self.shrink**2 * np.maximum(np.diag(self.covariance)[1:], 0.0)
+            left = 1 - noise / np.maximum(self.theta[1:] ** 2, np.finfo(np.float64).tiny)
+            if (left > 0).any():
+                order = order[left[order] > 0]
+                values = values * np.maximum(left, 0.0)
         return SparseEstimate(self.columns[order], values[order], self.dim)
 
     @property
