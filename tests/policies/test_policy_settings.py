@@ -93,8 +93,8 @@ def test_pursuit_is_the_default_and_arguments_of_hard_thresholding_imply_it():
         return FLIPHAT(**GOOD | given)._settings.fit
 
     assert fit() == fit(rounds_per_user=2) == fit(first_episode=50) == "pursuit"
-    assert fit(loss="logistic") == "iht"  # earns more from clicks
-    assert fit(loss="logistic", fit="pursuit") == fit(loss="logistic", intercept=False) == "pursuit"
+    assert fit(loss="logistic") == fit(loss="logistic", intercept=False) == "pursuit"
+    assert fit(loss="logistic", fit="iht") == fit(loss="logistic", gradient_clip=0.5) == "iht"
     implied = [
         {"episodes": "doubling"}, {"delta": 0.0}, {"mechanism": "laplace"}, {"warm_start": False},
         {"growth": 2}, {"gradient_clip": 1.0}, {"reward_clip": 1.0}, {"l1_radius": 1.0}, {"iterations": 2},

@@ -202,3 +202,13 @@ def test_the_claim_does_not_depend_on_constants():
         # Priced exactly, for whatever the plan releases: as much of delta as there is, and no more.
         assert 0.009 < plan.release.price <= 0.01
     assert np.isclose(plans[0].release.price, plans[1].release.price, rtol=0.05)
+
+
+def test_a_store_of_clicks_goes_on_with_the_fit_that_was_the_default(tmp_path):
+    clicks = {"dim": 8, "sparsity": 2, "epsilon": 4.0, "delta": 0.01, "loss": "logistic", "first_episode": 20}
+    with FLIPHAT(**clicks, fit="iht", store=tmp_path / "store") as policy:
+        policy.update(policy.select(np.eye(3, 8)), 1.0)
+    with FLIPHAT(**clicks, store=tmp_path / "store") as policy:
+        assert policy._settings.fit == "iht" and policy.rounds == 1
+    with FLIPHAT(**clicks, store=tmp_path / "new") as policy:
+        assert policy._settings.fit == "pursuit"

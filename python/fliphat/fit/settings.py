@@ -156,12 +156,12 @@ class Settings:
         reward_range: object = None,
         column_scales: object = None,
         start: object = None,
-        default_fit: str | None = None,
+        default_fit: str = DEFAULT_FIT,
     ) -> Settings:
         """Return the arguments with defaults filled in; errors name the argument.
 
-        `default_fit` is taken where neither `fit` nor an argument that only one fit has decides; without it,
-        hard thresholding with the logistic loss, where it earns more (docs/reproduction.md), else pursuit.
+        `default_fit` is taken where neither `fit` nor an argument that only one fit has decides: pursuit, or
+        what a store was made with.
         """
         dim = arguments.integer("dim", dim, 1, _LARGEST_DIM)
         sparsity = arguments.integer("sparsity", sparsity, 1, dim)
@@ -169,9 +169,6 @@ class Settings:
         arguments.choice("calibration", calibration, ("proven", "paper"))
         arguments.choice("loss", loss, ("squared", "logistic"))
         paper = calibration == "paper"
-        only_pursuit = reward_range is not None or column_scales is not None or intercept is not True
-        if default_fit is None:
-            default_fit = "iht" if loss == "logistic" and not only_pursuit else DEFAULT_FIT
         fit = _checked_fit(
             fit,
             {

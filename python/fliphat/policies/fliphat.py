@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.fit import make_fit, read_settings
-from fliphat.fit.settings import FITS, EngineSettings, PerEpisode, Settings
+from fliphat.fit.settings import DEFAULT_FIT, FITS, EngineSettings, PerEpisode, Settings
 from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
@@ -53,7 +53,7 @@ class FLIPHAT(LivePolicy):
         goes on with the fit it was made with. "iht" is taken where an argument asks for it:
         ``episodes="doubling"``, ``calibration="paper"``, ``mechanism="laplace"``, ``delta=0``,
         ``warm_start=False``, `start`, `growth`, `gradient_clip`, `reward_clip`, `l1_radius`, `iterations`,
-        `step_size`; and with ``loss="logistic"``, where it earns more.
+        `step_size`.
     episodes : {"planned", "doubling"}
         "planned" plays a first episode of `first_episode` rounds uniformly; each one after is `growth` times
         longer. "doubling" is the paper's: 1, 2, 4, ... rounds.
@@ -192,7 +192,7 @@ class FLIPHAT(LivePolicy):
         if kept is not None and kept.fit not in FITS:
             kept = None
         settings = Settings.checked(
-            default_fit=None if kept is None else kept.fit,
+            default_fit=DEFAULT_FIT if kept is None else kept.fit,
             dim=dim,
             sparsity=sparsity,
             epsilon=epsilon,
