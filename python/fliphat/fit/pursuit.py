@@ -5,7 +5,9 @@ and spends the rest of its budget on what is not known of the public ones. One e
 when it opens:
 
 1. residuals at the public coefficients; integer sums of clipped gradients of all columns; p picks outside
-   the public ones by the exponential mechanism, with a sign where the budget is small;
+   the public ones by the exponential mechanism, with a sign. A pick is public at once, so what it is likely
+   to explain is taken off the residuals before the next one: a row's integers are bounded at any residuals,
+   so that a pick costs the same;
 2. one Gaussian vector on the intercept, the public and the new columns: gradients, second moments, the size
    of residuals, and in the first episode the sizes and means of whole rows (in the second again, if they were
    far from what was told);
@@ -298,6 +300,9 @@ class Sums(Protocol):
     def candidates(self) -> npt.NDArray[np.int64]:
         """Return the sums that columns are picked by, one a column."""
 
+    def further(self, columns: npt.NDArray[np.int64], signs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the sums that the next column is picked by, after these of the same episode."""
+
     def vector(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return what is released of the public and the picked columns.
 
@@ -359,6 +364,31 @@ class RowSums:
         )
         return scores
 
+    def further(self, columns: npt.NDArray[np.int64], signs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the sums of all columns at residuals less what these picks may explain.
+
+        Replacing one row moves each by at most ``2 * LIMIT``, whatever was picked.
+        """
+        if self._left is None:
+            self.candidates()
+        assert self._left is not None
+        steps = self._plan.steps
+        found, _ = sums.further_sums(
+            self._rows,
+            columns,
+            signs,
+            self._support,
+            self._left,
+            self._present,
+            one=steps.one,
+            taken=steps.taken,
+            shift=steps.shift,
+            clip=steps.pick_clip,
+            units=self._plan.units,
+            threads=self._threads,
+        )
+        return found
+
     def vector(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the vector's sums, each with the sensitivity that the plan's parts say."""
         if self._left is None:
@@ -394,8 +424,7 @@ def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Relea
     noise = draw.seeded(plan.seed, plan.episode)
     columns = signs = np.zeros(0, np.int64)
     if plan.picks is not None:
-        scores = private.candidates()
-        columns, signs = noise.picks(scores, plan.picks, excluded=known.columns, signed=plan.signed)
+        columns, signs = _picked(plan, plan.picks, private, known, noise)
     m = len(steps.whiten)
     upper, cut = _upper(m), m + m * (m + 1) // 2
     sigma_gradient, sigma_moments, sigma_size, *sigma_rows = (part.sigma for part in plan.parts)
@@ -428,6 +457,24 @@ def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Relea
         rows=rows,
         rows_noise=rows_noise,
     )
+
+
+def _picked(
+    plan: PursuitPlan, charged: PickNoise, private: Sums, known: KnownSparse, noise: draw.Drawn
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Pick as many columns as were charged for, all by the same sums or each by what the others leave."""
+    scores = private.candidates()
+    if not plan.steps.taken or charged.count == 1:
+        return noise.picks(scores, charged, excluded=known.columns, signed=plan.signed)
+    one = dataclasses.replace(charged, count=1)
+    columns = signs = np.zeros(0, np.int64)
+    for pick in range(charged.count):
+        if pick:
+            scores = private.further(columns, signs)
+        excluded = np.concatenate([known.columns, columns])
+        column, sign = noise.picks(scores, one, excluded=excluded, signed=plan.signed)
+        columns, signs = np.concatenate([columns, column]), np.concatenate([signs, sign])
+    return columns, signs
 
 
 @functools.cache

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["Tuning", "click_tuning", "tuning"]
+__all__ = ["Tuning", "at_once", "click_tuning", "tuning"]
 
-#: Budgets below this mu pick columns with signs.
-SIGNED_BELOW: Final = 1.3
+#: Budgets below this mu are small.
+SMALL_BELOW: Final = 1.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +62,8 @@ class Tuning:
     picks_for_budget: float = 2.25
     more_picks: float = 1.5  # times as many where all of them stood out
     wide_picks: float = 0.0  # and that times (s / 10) to this power, if s is more than 10
+    rows_for_picks: float = 0.0  # an episode's length follows the number of its picks to this power
+    pursued: float = 0.0  # size that a pick is taken for while further ones are made, in r/x; 0: it is not
     fewer_picks: float = 1.5
     most_picks: float = 0.5  # of s
     stand_out: float = 1.96  # standard deviations from which a pick counts as found
@@ -104,12 +106,15 @@ _SMALL: Final = Tuning(
     rows_for_sampling=7.4,
     growth=1.0,
     slow_growth=1.03,
+    picks_for_budget=3.35,
     more_picks=1.25,
-    wide_picks=0.26,
+    wide_picks=0.5,
+    rows_for_picks=0.5,
+    pursued=0.35,
     far_size=3.2,
 )
 _LARGE: Final = Tuning(
-    signed=False,
+    signed=True,
     pick_share=0.633,
     late_pick_share=0.456,
     early=3,
@@ -124,7 +129,9 @@ _LARGE: Final = Tuning(
     rows_for_sampling=6.5,
     growth=0.91,
     slow_growth=1.05,
+    picks_for_budget=3.35,
     more_picks=1.1,
+    pursued=0.4,
     far_size=3.2,
     prune=0.9,
     sampling=0.62,
@@ -152,10 +159,26 @@ def tuning(mu: float) -> Tuning:
         return (1 - share) * small + share * large
 
     return replace(
-        _SMALL if mu < SIGNED_BELOW else _LARGE,
+        _SMALL if mu < SMALL_BELOW else _LARGE,
         pick_clip=between(_SMALL.pick_clip, _LARGE.pick_clip),
         value_clip=between(_SMALL.value_clip, _LARGE.value_clip),
         gain=between(_SMALL.gain, _LARGE.gain),
+    )
+
+
+def at_once(constants: Tuning, mu: float) -> Tuning:
+    """Return constants with which an episode's picks do not follow one another, for a budget of `mu`.
+
+    Then a sign is worth its price only where the budget is small.
+    """
+    small = mu < SMALL_BELOW
+    return replace(
+        constants,
+        signed=small,
+        picks_for_budget=2.25,
+        wide_picks=0.26 if small else 0.0,
+        rows_for_picks=0.0,
+        pursued=0.0,
     )
 
 
@@ -166,7 +189,7 @@ _CLICK_ROWS: Final = 4.0
 @lru_cache(maxsize=64)
 def click_tuning(mu: float) -> Tuning:
     """Return the constants of the logistic loss for a budget of `mu`."""
-    usual = tuning(mu)
+    usual = at_once(tuning(mu), mu)
     return replace(
         usual,
         rows_for_noise=_CLICK_ROWS * usual.rows_for_noise,
