@@ -464,15 +464,17 @@ def _picked(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Pick as many columns as were charged for, all by the same sums or each by what the others leave."""
     scores = private.candidates()
-    if not plan.steps.taken or charged.count == 1:
+    if not plan.steps.taken:
         return noise.picks(scores, charged, excluded=known.columns, signed=plan.signed)
     one = dataclasses.replace(charged, count=1)
     columns = signs = np.zeros(0, np.int64)
     for pick in range(charged.count):
         if pick:
             scores = private.further(columns, signs)
+        # The last pick's sign has its price, and is of use only as what coefficients start from.
+        signed = pick + 1 < charged.count or plan.told.tuning.guess != 0
         excluded = np.concatenate([known.columns, columns])
-        column, sign = noise.picks(scores, one, excluded=excluded, signed=plan.signed)
+        column, sign = noise.picks(scores, one, excluded=excluded, signed=signed)
         columns, signs = np.concatenate([columns, column]), np.concatenate([signs, sign])
     return columns, signs
 

@@ -33,6 +33,7 @@ class Tuning:
         Prior mean (times the picked sign) and deviation of a new coefficient.
     picks_for_budget : float
         The first episode picks ``max(1, picks_for_budget * mu) * sqrt(s / 10)`` columns, at most 0.4 s.
+        If s is more than 10, `wide_first` is the power instead of a half.
     pick_clip, value_clip : float
         Bounds on a row's gradient: of candidates in units of their size times r, whitened in units of r.
     rows_for_noise, rows_for_sampling : float
@@ -60,9 +61,9 @@ class Tuning:
     fast_growth: float = 1.2
     patience: int = 4
     picks_for_budget: float = 2.25
+    wide_first: float = 0.5
     more_picks: float = 1.5  # times as many where all of them stood out
     wide_picks: float = 0.0  # and that times (s / 10) to this power, if s is more than 10
-    rows_for_picks: float = 0.0  # an episode's length follows the number of its picks to this power
     pursued: float = 0.0  # size that a pick is taken for while further ones are made, in r/x; 0: it is not
     fewer_picks: float = 1.5
     most_picks: float = 0.5  # of s
@@ -106,10 +107,9 @@ _SMALL: Final = Tuning(
     rows_for_sampling=7.4,
     growth=1.0,
     slow_growth=1.03,
-    picks_for_budget=3.35,
+    wide_first=1.0,
     more_picks=1.25,
-    wide_picks=0.5,
-    rows_for_picks=0.5,
+    wide_picks=0.26,
     pursued=0.35,
     far_size=3.2,
 )
@@ -129,7 +129,6 @@ _LARGE: Final = Tuning(
     rows_for_sampling=6.5,
     growth=0.91,
     slow_growth=1.05,
-    picks_for_budget=3.35,
     more_picks=1.1,
     pursued=0.4,
     far_size=3.2,
@@ -171,15 +170,7 @@ def at_once(constants: Tuning, mu: float) -> Tuning:
 
     Then a sign is worth its price only where the budget is small.
     """
-    small = mu < SMALL_BELOW
-    return replace(
-        constants,
-        signed=small,
-        picks_for_budget=2.25,
-        wide_picks=0.26 if small else 0.0,
-        rows_for_picks=0.0,
-        pursued=0.0,
-    )
+    return replace(constants, signed=mu < SMALL_BELOW, wide_first=0.5, pursued=0.0)
 
 
 #: Clicks say less than numbers: so many times as many rows until picks stand out, and less is asked of them.

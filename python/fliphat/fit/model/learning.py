@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.special import gammainc
 
 from fliphat import kernels
-from fliphat.fit.model.opening import FAINT, centred, fewest_picks, whole_picks
+from fliphat.fit.model.opening import FAINT, centred, fewest_picks
 from fliphat.fit.model.scores import MEAN_SIZE, mean_slope, within_odds
 from fliphat.fit.model.state import Episode, KnownSparse, Released, Told
 from fliphat.fit.model.typical import averaged
@@ -67,8 +67,6 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         picks = max(fewest_picks(told), picks / t.fewer_picks)
     picks = min(picks, 2.0 * told.sparsity)
     rows *= t.growth if quiet == 0 else t.slow_growth if quiet < t.patience else t.fast_growth
-    if t.rows_for_picks and p:
-        rows *= (whole_picks(picks, told) / whole_picks(known.picks, told)) ** t.rows_for_picks
     rows = max(rows, known.shortest)
     # Scales.
     explained, unknown = slope**2 * step.explained, slope**2 * step.unknown

@@ -14,7 +14,7 @@ from fliphat.fit.model.state import Episode, KnownSparse, Told
 from fliphat.fit.model.typical import moments_of_typical, typical_column, typical_of_support
 from fliphat.fit.tuning import Tuning
 
-__all__ = ["FAINT", "begin", "centred", "fewest_picks", "open_episode", "whole_picks"]
+__all__ = ["FAINT", "begin", "centred", "fewest_picks", "open_episode"]
 
 _Vector = npt.NDArray[np.float64]
 
@@ -26,7 +26,7 @@ def begin(told: Told) -> KnownSparse:
     """Return what is known before anything is released."""
     t = told.tuning
     wide = told.sparsity / 10
-    picks = max(1.0, t.picks_for_budget * told.mu) * math.sqrt(wide)
+    picks = max(1.0, t.picks_for_budget * told.mu) * wide ** (t.wide_first if wide > 1 else 0.5)
     picks = max(min(picks, 0.4 * told.sparsity), fewest_picks(told))
     log_dim = math.log(max(told.dim, 2))
     noise = 2 * math.sqrt(int(picks) / t.pick_share) / told.mu
@@ -68,15 +68,10 @@ def fewest_picks(told: Told) -> float:
     return max(1.0, told.tuning.fewest_picks * told.sparsity)
 
 
-def whole_picks(picks: float, told: Told) -> int:
-    """Return how many columns an episode picks, as far as there are any."""
-    return int(min(picks + 1e-9, max(1.0, told.tuning.most_picks * told.sparsity)))
-
-
 def open_episode(known: KnownSparse, told: Told) -> Episode:
     """Return the next episode, from what is known."""
     t, x, r, k = told.tuning, known.context_size, known.residual_size, len(known.columns)
-    picks = min(whole_picks(known.picks, told), told.dim - k)
+    picks = int(min(known.picks + 1e-9, max(1.0, t.most_picks * told.sparsity), told.dim - k))
     rare = rare_residual(known, told)
     mean, product = typical_column(known, t)
     prior = moments_of_typical(k + 1, x, *typical_of_support(known, t))
