@@ -21,6 +21,7 @@ from fliphat.fit.tuning import tuning
 #: What is changed: constants, by the budget mu, or arguments of the policy.
 PARTS = {
     "picks without signs": lambda mu: {"signed": False, "guess": 0.0},
+    "picks of an episode that do not follow one another": lambda mu: {"pursued": 0.0},
     "second moments not used": lambda mu: {"moment_prior": 1e-12},
     "clips of the nearer of two budgets": lambda mu: {
         name: getattr(tuning(0.1 if mu < 1.3 else 10.0), name) for name in ("pick_clip", "value_clip", "gain")

@@ -13,9 +13,12 @@ from scipy.sparse import csr_array
 
 from fliphat import FLIPHAT
 from fliphat.fit import model, pilot, sums
+from fliphat.fit.parts import PartsFit
 from fliphat.fit.pursuit import Pursuit
 from fliphat.fit.pursuit_plan import RADIUS, PursuitPlan
+from fliphat.fit.pursuit_release import RowSums, release
 from fliphat.fit.settings import Settings
+from fliphat.fit.tuning import at_once, click_tuning, tuning
 from fliphat.kernels import second_moments
 from fliphat.privacy.priced import Part, PickNoise, VectorNoise
 
@@ -60,6 +63,19 @@ class TestSums:
             public = sums.Public(columns=columns, theta=theta, shift=shift, units=units)
             plain, _ = sums.candidate_sums(rows, rewards, present, bare, 0.7, support)
             moved, left = sums.candidate_sums(rows, rewards, present, public, 0.7, support)
+            further, _ = sums.further_sums(
+                rows,
+                picked,
+                np.array([-1]),
+                support,
+                left,
+                present,
+                one=1.0,
+                taken=0.5,
+                shift=shift,
+                clip=0.7,
+                units=units,
+            )
             gradient, moments, size = sums.settled_sums(
                 rows, picked, support, left, present, **measure, units=units
             )
@@ -68,6 +84,7 @@ class TestSums:
                 plain,
                 moved,
                 gradient,
+                further,
                 moments * np.sqrt(weights),
                 np.array(size),
                 np.array(sums.row_numbers(rows, present, 1.0, 3.5, units)),
@@ -81,8 +98,8 @@ class TestSums:
         before = all_sums(rows, rewards, present)
         after = all_sums(other_rows, other_rewards, other_present)
         # Second moments as their price counts them: above the diagonal, and half of the diagonal's square.
-        assert ((before[3] - after[3]) ** 2).sum() <= RADIUS**4 * (1 + 1e-12)
-        bounds = [2**16, 2**16, 2**16, RADIUS**2, 2**15, np.array([2**16, 2**16, 2**15]), 1, 1]
+        assert ((before[4] - after[4]) ** 2).sum() <= RADIUS**4 * (1 + 1e-12)
+        bounds = [2**16, 2**16, 2**16, 2**16, RADIUS**2, 2**15, np.array([2**16, 2**16, 2**15]), 1, 1]
         for one, two, bound in zip(before, after, bounds, strict=True):
             assert (np.abs(one - two) <= bound).all()
 
@@ -117,6 +134,57 @@ class TestSums:
             assert (left == same).all()
             assert (one == two).all()
         assert sums.row_numbers(rows, present, 1.0, 3.5) == sums.row_numbers(sparse, present, 1.0, 3.5)
+
+
+class TestFurtherPicks:
+    """What a pick is likely to explain is taken off before the next one of the same episode."""
+
+    @staticmethod
+    def further(rows: Any, left: np.ndarray, support: np.ndarray, **given: Any) -> np.ndarray:
+        picked, signs = np.array([4, 1]), np.array([1, -1])
+        given = {"one": 0.5, "taken": 0.3, "shift": np.array([0.1, -0.2]), "clip": 0.7, **given}
+        found, _ = sums.further_sums(rows, picked, signs, support, left, np.ones(len(left), bool), **given)
+        return found
+
+    def test_rows_of_any_kind_and_order_give_the_same_bits(self) -> None:
+        rng = np.random.default_rng(3)
+        rows = rng.standard_normal((50, 6)).astype(np.float32) * (rng.random((50, 6)) < 0.6)
+        left, support, units = rng.standard_normal(50), rng.standard_normal((50, 2)), rng.random(6) + 0.5
+        for given in ({}, {"units": units}, {"shift": None}):
+            found = self.further(rows, left, support, **given)
+            assert (found == self.further(csr_array(rows), left, support, **given)).all()
+            assert (found == self.further(rows[::-1].copy(), left[::-1], support[::-1], **given)).all()
+
+    def test_they_are_those_of_smaller_residuals(self) -> None:
+        rng = np.random.default_rng(4)
+        rows, left = rng.standard_normal((50, 6)), rng.standard_normal(50)
+        support = rng.standard_normal((50, 2))
+        # No more is taken off than at twice the typical value, 0.5.
+        smaller = left - 0.6 * np.clip(rows[:, 4], -1, 1) + 0.6 * np.clip(rows[:, 1], -1, 1)
+        products = (rows - (support @ [0.1, -0.2])[:, None]) * smaller[:, None]
+        exact = np.clip(products / 0.7, -1, 1).sum(axis=0) * sums.LIMIT
+        assert np.abs(self.further(rows, left, support) - exact).max() <= 50
+
+    @pytest.mark.parametrize("follows", [True, False])
+    def test_a_copy_of_a_pick_is_not_the_next(self, follows: bool) -> None:
+        constants = tuning(2.8) if follows else at_once(tuning(2.8), 2.8)
+        fit = Pursuit(
+            settings(sparsity=10, epsilon=10.0, reward_scale=1.2, first_episode=3000, seed=1),
+            constants=constants,
+        )
+        rng, known = np.random.default_rng(0), fit.begin()
+        rows = rng.standard_normal((3000, 40)).astype(np.float32)
+        rows[:, 1] = rows[:, 0]
+        plan = fit.plan(0, known)
+        assert isinstance(plan, PursuitPlan)
+        private = RowSums(plan, rows, rows[:, 0] - 0.7 * rows[:, 2], np.ones(3000, bool), known)
+        first, second = release(plan, private, known).columns[:2]
+        assert first in (0, 1)
+        assert second == (2 if follows else 1 - first)
+
+    def test_regressions_and_clicks_pick_at_once(self) -> None:
+        assert PartsFit(settings(), rows=5000).pursuit.told.tuning.pursued == 0
+        assert click_tuning(0.5).pursued == 0 < tuning(0.5).pursued
 
 
 class TestSecondMoments:

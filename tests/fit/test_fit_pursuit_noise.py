@@ -139,11 +139,15 @@ def play(policy: FLIPHAT, recorded: list[Recorded]) -> None:
     assert len(recorded) == EPISODES
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
-def test_every_episode_draws_the_noise_that_its_claim_needs(recorded: list[Recorded], epsilon: float) -> None:
+@pytest.mark.parametrize(("epsilon", "sparsity"), [(1.0, 4), (8.0, 10)])
+def test_every_episode_draws_the_noise_that_its_claim_needs(
+    recorded: list[Recorded], epsilon: float, sparsity: int
+) -> None:
     play(
-        FLIPHAT(dim=DIM, sparsity=4, epsilon=epsilon, delta=DELTA, fit="pursuit", first_episode=40), recorded
+        FLIPHAT(dim=DIM, sparsity=sparsity, epsilon=epsilon, delta=DELTA, fit="pursuit", first_episode=40),
+        recorded,
     )
+    assert (len(recorded[0].etas) > 1) == (sparsity == 10)  # of several picks each follows those before
     for episode in recorded:
         events = [composition.Pick(eta) for eta in episode.etas]
         price = composition.delta(epsilon, [*events, composition.Gaussian(math.sqrt(episode.mu_squared))])

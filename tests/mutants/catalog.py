@@ -145,9 +145,9 @@ MUTANTS = [
     Mutant(
         "pursuit: picks with 2/3 of their noise",
         "python/fliphat/fit/pursuit_release.py",
-        "columns, signs = noise.picks(scores, plan.picks, excluded",
-        "paid = __import__('dataclasses').replace(plan.picks, scale=plan.picks.scale * 2 // 3)\n"
-        "        columns, signs = noise.picks(scores, paid, excluded",
+        "columns, signs = _picked(plan, plan.picks, private, known, noise)",
+        "paid = replace(plan.picks, scale=plan.picks.scale * 2 // 3)\n"
+        "        columns, signs = _picked(plan, paid, private, known, noise)",
         PURSUIT_CLAIM,
         "everyone",
     ),
@@ -178,23 +178,31 @@ MUTANTS = [
     Mutant(
         "pursuit: one pick more than is paid for",
         "python/fliphat/fit/pursuit_release.py",
-        "columns, signs = noise.picks(scores, plan.picks, excluded",
-        "paid = __import__('dataclasses').replace(plan.picks, count=plan.picks.count + 1)\n"
-        "        columns, signs = noise.picks(scores, paid, excluded",
+        "columns, signs = _picked(plan, plan.picks, private, known, noise)",
+        "paid = replace(plan.picks, count=plan.picks.count + 1)\n"
+        "        columns, signs = _picked(plan, paid, private, known, noise)",
         PURSUIT_CLAIM,
         "everyone",
     ),
     Mutant(
         "pursuit: a pick inside the support that is not charged",
         "python/fliphat/fit/pursuit_release.py",
-        "columns, signs = noise.picks(scores, plan.picks, excluded",
+        "columns, signs = _picked(plan, plan.picks, private, known, noise)",
         "if len(known.columns):\n"
         "            outside = np.setdiff1d(np.arange(plan.dim), known.columns)\n"
-        "            inside = __import__('dataclasses').replace(plan.picks, count=1)\n"
-        "            noise.picks(scores, inside, excluded=outside, signed=False)\n"
-        "        columns, signs = noise.picks(scores, plan.picks, excluded",
+        "            inside = replace(plan.picks, count=1)\n"
+        "            noise.picks(private.candidates(), inside, excluded=outside, signed=False)\n"
+        "        columns, signs = _picked(plan, plan.picks, private, known, noise)",
         PURSUIT_CLAIM,
         "everyone from the second episode on",
+    ),
+    Mutant(
+        "pursuit: further picks at the scale of one",
+        "python/fliphat/fit/pursuit_release.py",
+        "one = replace(charged, count=1)",
+        "one = replace(charged, count=1, scale=math.ceil(charged.scale / charged.count**0.5))",
+        PURSUIT_CLAIM,
+        "everyone in an episode of several picks",
     ),
     Mutant(
         "pursuit: the vector with 2/3 of its noise",

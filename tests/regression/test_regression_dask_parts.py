@@ -72,11 +72,11 @@ def test_workers_add_up_each_row_once(monkeypatch):
     X, y = rows_and_target()
     local, ask, seen = model().fit(X, y), on_worker.part_sums, np.zeros(ROWS, int)
 
-    def counted(block, begin, question, columns):
-        if columns is not None:
+    def counted(block, begin, question, columns, signs):
+        if columns is not None and signs is None:
             end = begin + block.rows.shape[0]
             seen[begin:end] += question.parts.of(begin, end) == question.part
-        return ask(block, begin, question, columns)
+        return ask(block, begin, question, columns, signs)
 
     monkeypatch.setattr(on_worker, "part_sums", counted)
     assert same(model().fit(cut(X, (250, 350)), y), local)

@@ -27,7 +27,7 @@ from fliphat.fit.pursuit import Pursuit
 from fliphat.fit.pursuit_plan import PursuitPlan
 from fliphat.fit.pursuit_release import Sums
 from fliphat.fit.settings import Settings
-from fliphat.fit.tuning import class_tuning
+from fliphat.fit.tuning import at_once, class_tuning
 from fliphat.privacy.priced import PricedRelease
 
 __all__ = ["Parts", "PartsFit"]
@@ -142,7 +142,7 @@ class PartsFit:
         self.budget = rows * told.mu / told.sparsity
         self.parts = Parts(rows, _how_many(rows, self.budget, self.whole))
         self.lengths = self.parts.lengths
-        constants = told.tuning
+        constants = at_once(told.tuning, told.mu)
         if self.whole:
             constants = dataclasses.replace(constants, prune=_WHOLE_PRUNE, moment_share=_WHOLE_MOMENTS)
         settings = dataclasses.replace(settings, first_episode=self.lengths[0])

@@ -5,7 +5,9 @@ and spends the rest of its budget on what is not known of the public ones. One e
 when it opens:
 
 1. residuals at the public coefficients; integer sums of clipped gradients of all columns; p picks outside
-   the public ones by the exponential mechanism, with a sign where the budget is small;
+   the public ones by the exponential mechanism, with a sign. A pick is public at once, so what it is likely
+   to explain is taken off the residuals before the next one: a row's integers are bounded at any residuals,
+   so that a pick costs the same;
 2. one Gaussian vector on the intercept, the public and the new columns: gradients, second moments, the size
    of residuals, and in the first episode the sizes and means of whole rows (in the second again, if they were
    far from what was told);

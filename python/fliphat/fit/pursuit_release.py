@@ -1,13 +1,14 @@
 """The release of an episode of pursuit: private sums go in, noisy means come out.
 
-Rows of this process are released by one call of a kernel, from which no sum comes back. Rows that live
-elsewhere, and noise of a seed, take the same steps one by one.
+Rows of this process are released by one call of a kernel, from which no sum comes back. Episodes in which a
+pick follows another, rows that live elsewhere, and noise of a seed take the same steps one by one.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from fliphat.fit import draw, model, sums
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.pursuit_plan import RADIUS, PursuitPlan
+from fliphat.privacy.priced import PickNoise
 
 __all__ = ["RowSums", "Sums", "in_steps", "release"]
 
@@ -28,6 +30,9 @@ class Sums(Protocol):
 
     def candidates(self) -> npt.NDArray[np.int64]:
         """Return the sums that columns are picked by, one a column."""
+
+    def further(self, columns: npt.NDArray[np.int64], signs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the sums that the next column is picked by, after these of the same episode."""
 
     def vector(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return what is released of the public and the picked columns.
@@ -81,6 +86,32 @@ class RowSums:
         )
         return scores
 
+    def further(self, columns: npt.NDArray[np.int64], signs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the sums of all columns at residuals less what these picks may explain.
+
+        Replacing one row moves each by at most ``2 * LIMIT``, whatever was picked.
+        """
+        if self._left is None:
+            self.candidates()
+        assert self._left is not None
+        assert self._support is not None
+        steps = self._plan.steps
+        found, _ = sums.further_sums(
+            self._rows,
+            columns,
+            signs,
+            self._support,
+            self._left,
+            self._present,
+            one=steps.one,
+            taken=steps.taken,
+            shift=steps.shift,
+            clip=steps.pick_clip,
+            units=self._plan.units,
+            threads=self._threads,
+        )
+        return found
+
     def vector(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the vector's sums, each with the sensitivity that the plan's parts say."""
         if self._left is None:
@@ -115,18 +146,22 @@ class RowSums:
         return values
 
     def release(self, sigmas: npt.NDArray[np.int64]) -> Drawn:
-        """Release picks and vector by one call of a kernel, from which no sum comes back."""
+        """Release picks and vector, by one call of a kernel unless a pick follows another."""
         plan = self._plan
         steps, noise = plan.steps, plan.picks
+        count = 0 if noise is None else noise.count
+        if steps.taken and count > 1:
+            return in_steps(plan, self, self._known, sigmas)
+        signed = _with_sign(plan, 0, count)
         columns, signs, released = sums.release(
             self._rows,
             self._rewards,
             self._present,
             self._public(),
             pick_clip=steps.pick_clip,
-            picks=0 if noise is None else noise.count,
+            picks=count,
             pick_scale=1 if noise is None else noise.scale,
-            signed=plan.signed,
+            signed=signed,
             whiten=steps.whiten,
             clip=steps.value_clip,
             radius=RADIUS,
@@ -136,7 +171,7 @@ class RowSums:
             sigmas=sigmas,
             threads=self._threads,
         )
-        return columns, signs if plan.signed else 0 * signs, released
+        return columns, signs if signed else 0 * signs, released
 
     def _public(self) -> sums.Public:
         steps, told = self._plan.steps, self._plan.told
@@ -156,9 +191,32 @@ def in_steps(plan: PursuitPlan, private: Sums, known: KnownSparse, sigmas: npt.N
     noise = draw.seeded(plan.seed, plan.episode)
     columns = signs = np.zeros(0, np.int64)
     if plan.picks is not None:
-        scores = private.candidates()
-        columns, signs = noise.picks(scores, plan.picks, excluded=known.columns, signed=plan.signed)
+        columns, signs = _picked(plan, plan.picks, private, known, noise)
     return columns, signs, noise.vector(private.vector(columns), sigmas)
+
+
+def _picked(
+    plan: PursuitPlan, charged: PickNoise, private: Sums, known: KnownSparse, noise: draw.Drawn
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Pick as many columns as were charged for, all by the same sums or each by what the others leave."""
+    scores = private.candidates()
+    if not plan.steps.taken:
+        return noise.picks(scores, charged, excluded=known.columns, signed=plan.signed)
+    one = replace(charged, count=1)
+    columns = signs = np.zeros(0, np.int64)
+    for pick in range(charged.count):
+        if pick:
+            scores = private.further(columns, signs)
+        signed = _with_sign(plan, pick, charged.count)
+        excluded = np.concatenate([known.columns, columns])
+        column, sign = noise.picks(scores, one, excluded=excluded, signed=signed)
+        columns, signs = np.concatenate([columns, column]), np.concatenate([signs, sign])
+    return columns, signs
+
+
+def _with_sign(plan: PursuitPlan, pick: int, count: int) -> bool:
+    """Whether a pick has a sign: that of the last one is of use only as what coefficients start from."""
+    return plan.signed and (not plan.steps.taken or pick + 1 < count or plan.told.tuning.guess != 0)
 
 
 def release(plan: PursuitPlan, private: Sums, known: KnownSparse) -> model.Released:

@@ -18,6 +18,7 @@ __all__ = [
     "LIMIT",
     "Public",
     "candidate_sums",
+    "further_sums",
     "near",
     "release",
     "row_numbers",
@@ -27,6 +28,10 @@ __all__ = [
 
 #: Largest size of one row's integer.
 LIMIT: Final = 2**15
+
+#: A picked column takes no more off a row's residual than at this many times its typical value: contexts that
+#: are larger than was told do not make it worse than a sign.
+_FARTHEST: Final = 2.0
 
 
 _Floats = npt.NDArray[np.float64]
@@ -99,6 +104,46 @@ def candidate_sums(
         threads=threads,
     )
     return sums, left
+
+
+def further_sums(
+    rows: Any,
+    picked: npt.NDArray[np.int64],
+    signs: npt.NDArray[np.int64],
+    support: _Floats,
+    left: _Floats,
+    present: _Present,
+    *,
+    one: float,
+    taken: float,
+    shift: _Floats | None,
+    clip: float,
+    units: _Floats | None = None,
+    threads: int | None = None,
+) -> tuple[npt.NDArray[np.int64], _Floats]:
+    """Return the sums of :func:`candidate_sums` at smaller residuals, and these residuals.
+
+    They are less what columns that were just picked may explain, so that the next is one that adds to them.
+    Where a picked column's value is `one`, it is assumed to explain `taken` times its sign; `support` and
+    `left` are as that function left them. Replacing one row moves each sum by at most ``2 * LIMIT``.
+    """
+    values = np.empty((len(left), len(picked)))
+    of_picked = None if units is None else units[picked]
+    kernels.gather_columns(rows, picked, values, units=of_picked, threads=threads)
+    np.clip(values, -_FARTHEST * one, _FARTHEST * one, out=values)
+    # Column by column: a product of matrices may add up in an order that depends on where a row stands.
+    # What is no number in it counts as 0 in the sums.
+    shifts = None if shift is None else np.zeros(len(left))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for column, sign in zip(values.T, signs.tolist(), strict=True):
+            left = left - sign * taken / one * column
+        if shift is not None:
+            for column, weight in zip(support.T, shift, strict=True):
+                shifts = shifts + weight * column
+    found, _ = kernels.shifted_gradient(
+        rows, left, clip, shifts=shifts, units=units, present=present, threads=threads
+    )
+    return found, left
 
 
 def settled_sums(

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["Tuning", "class_tuning", "click_tuning", "tuning"]
+__all__ = ["Tuning", "at_once", "class_tuning", "click_tuning", "tuning"]
 
-#: Budgets below this mu pick columns with signs.
-SIGNED_BELOW: Final = 1.3
+#: Budgets below this mu are small.
+SMALL_BELOW: Final = 1.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,7 @@ class Tuning:
         Prior mean (times the picked sign) and deviation of a new coefficient.
     picks_for_budget : float
         The first episode picks ``max(1, picks_for_budget * mu) * sqrt(s / 10)`` columns, at most 0.4 s.
+        If s is more than 10, `wide_first` is the power instead of a half.
     pick_clip, value_clip : float
         Bounds on a row's gradient: of candidates in units of their size times r, whitened in units of r.
     rows_for_noise, rows_for_sampling : float
@@ -60,8 +61,10 @@ class Tuning:
     fast_growth: float = 1.2
     patience: int = 4
     picks_for_budget: float = 2.25
+    wide_first: float = 0.5
     more_picks: float = 1.5  # times as many where all of them stood out
     wide_picks: float = 0.0  # and that times (s / 10) to this power, if s is more than 10
+    pursued: float = 0.0  # size that a pick is taken for while further ones are made, in r/x; 0: it is not
     fewer_picks: float = 1.5
     most_picks: float = 0.5  # of s
     stand_out: float = 1.96  # standard deviations from which a pick counts as found
@@ -108,12 +111,14 @@ _SMALL: Final = Tuning(
     rows_for_sampling=7.4,
     growth=1.0,
     slow_growth=1.03,
+    wide_first=1.0,
     more_picks=1.25,
     wide_picks=0.26,
+    pursued=0.35,
     far_size=3.2,
 )
 _LARGE: Final = Tuning(
-    signed=False,
+    signed=True,
     pick_share=0.633,
     late_pick_share=0.456,
     early=3,
@@ -129,6 +134,7 @@ _LARGE: Final = Tuning(
     growth=0.91,
     slow_growth=1.05,
     more_picks=1.1,
+    pursued=0.4,
     far_size=3.2,
     prune=0.9,
     sampling=0.62,
@@ -156,11 +162,19 @@ def tuning(mu: float) -> Tuning:
         return (1 - share) * small + share * large
 
     return replace(
-        _SMALL if mu < SIGNED_BELOW else _LARGE,
+        _SMALL if mu < SMALL_BELOW else _LARGE,
         pick_clip=between(_SMALL.pick_clip, _LARGE.pick_clip),
         value_clip=between(_SMALL.value_clip, _LARGE.value_clip),
         gain=between(_SMALL.gain, _LARGE.gain),
     )
+
+
+def at_once(constants: Tuning, mu: float) -> Tuning:
+    """Return constants with which an episode's picks do not follow one another, for a budget of `mu`.
+
+    Then a sign is worth its price only where the budget is small.
+    """
+    return replace(constants, signed=mu < SMALL_BELOW, wide_first=0.5, pursued=0.0)
 
 
 #: Clicks say less than numbers: so many times as many rows until picks stand out, and less is asked of them.
@@ -201,7 +215,7 @@ _CLASS_ROWS: Final = 4.0
 @lru_cache(maxsize=64)
 def class_tuning(mu: float) -> Tuning:
     """Return the constants of the logistic loss over one data set for a budget of `mu`."""
-    usual = tuning(mu)
+    usual = at_once(tuning(mu), mu)
     return replace(
         usual,
         rows_for_noise=_CLASS_ROWS * usual.rows_for_noise,

@@ -182,12 +182,19 @@ class _Drawn:
             self._support,
             threads=1,
         )
-        shifts = np.zeros(rows) if steps.shift is None else self._support @ steps.shift
-        # What a row's products are where a column has nothing of its own, and how much its own adds.
-        self._centre = self._left * (self._played.common - shifts)
-        self._width = np.abs(self._left) * world.own
-        self._mean, self._square = self._other_columns()
+        self._shifts = np.zeros(rows) if steps.shift is None else self._support @ steps.shift
+        self._picked_by(self._left)
+        self._others = rng.normal(size=world.dim)
         self._scores: npt.NDArray[np.int64] | None = None
+        self._picked = np.empty((rows, 0))
+
+    def _picked_by(self, left: _Array) -> None:
+        """Set what columns that do not matter are picked by at these residuals."""
+        # What a row's products are where a column has nothing of its own, and how much its own adds.
+        self._residuals = left
+        self._centre = left * (self._played.common - self._shifts)
+        self._width = np.abs(left) * self._world.own
+        self._mean, self._square = self._other_columns()
 
     def _other_columns(self) -> tuple[float, float]:
         """Return mean and variance of the sum of a column that does not matter, in clipped products."""
@@ -201,23 +208,48 @@ class _Drawn:
 
     def candidates(self) -> npt.NDArray[np.int64]:
         """Return the sums of all columns."""
-        world, step = self._world, self._plan.steps.pick_clip / sums.LIMIT
-        scores = self._rng.normal(self._mean / step, math.sqrt(self._square) / step, world.dim)
+        step = self._plan.steps.pick_clip / sums.LIMIT
+        scores = (self._mean + math.sqrt(self._square) * self._others) / step
         scores[self._columns] = self._sums
         self._scores = np.rint(scores * self._times).astype(np.int64)
         return self._scores
 
+    def further(self, columns: _Columns, signs: _Columns) -> npt.NDArray[np.int64]:
+        """Return the sums that the next column is picked by, after these."""
+        steps = self._plan.steps
+        self._draw_picked(columns)
+        values = np.concatenate([self._played.values, self._picked], axis=1)
+        at = self._played.values.shape[1] + np.arange(len(columns))
+        found, left = sums.further_sums(
+            values,
+            at,
+            signs,
+            self._support,
+            self._left,
+            self._present,
+            one=steps.one,
+            taken=steps.taken,
+            shift=steps.shift,
+            clip=steps.pick_clip,
+            threads=1,
+        )
+        self._sums = found[: len(self._columns)]
+        self._picked_by(left)
+        return self.candidates()
+
+    def _draw_picked(self, columns: _Columns) -> None:
+        """Draw those of the picked columns that have not been drawn yet: one after each pick, or all."""
+        for column in columns[self._picked.shape[1] :]:
+            matters = column < self._world.matter
+            drawn = self._played.values[:, column] if matters else self._column_with(int(column))
+            self._picked = np.column_stack([self._picked, drawn])
+
     def vector(self, columns: _Columns) -> npt.NDArray[np.int64]:
         """Return what is released of the public and the picked columns."""
         steps = self._plan.steps
-        picked = np.empty((len(self._left), len(columns)))
-        for at, column in enumerate(columns):
-            if column < self._world.matter:
-                picked[:, at] = self._played.values[:, column]
-            else:
-                picked[:, at] = self._column_with(int(column))
+        self._draw_picked(columns)
         gradient, moments, size = sums.settled_sums(
-            np.ascontiguousarray(picked),
+            np.ascontiguousarray(self._picked),
             np.arange(len(columns)),
             self._support,
             self._left,
@@ -240,20 +272,20 @@ class _Drawn:
         world, clip = self._world, self._plan.steps.pick_clip
         assert self._scores is not None
         wanted = float(self._scores[column]) * clip / sums.LIMIT / self._times
-        own = world.own * self._rng.normal(size=len(self._left))
+        own, left = world.own * self._rng.normal(size=len(self._left)), self._residuals
         if world.density < 1:
             there = self._rng.random(len(own)) < world.density
             own *= there
         else:
             there = np.ones(len(own), np.bool_)
         for _ in range(4):
-            products = self._centre + self._left * own
+            products = self._centre + left * own
             free = there & (np.abs(products) < clip)
-            slope = float((self._left[free] ** 2).sum())
+            slope = float((left[free] ** 2).sum())
             if slope == 0:
                 break
             missing = wanted - float(np.clip(products, -clip, clip).sum())
-            own = own + np.where(free, missing / slope * self._left, 0.0)
+            own = own + np.where(free, missing / slope * left, 0.0)
         drawn: _Array = own + self._played.common
         return drawn
 

@@ -26,7 +26,7 @@ def begin(told: Told) -> KnownSparse:
     """Return what is known before anything is released."""
     t = told.tuning
     wide = told.sparsity / 10
-    picks = max(1.0, t.picks_for_budget * told.mu) * math.sqrt(wide)
+    picks = max(1.0, t.picks_for_budget * told.mu) * wide ** (t.wide_first if wide > 1 else 0.5)
     picks = max(min(picks, 0.4 * told.sparsity), fewest_picks(told))
     log_dim = math.log(max(told.dim, 2))
     noise = 2 * math.sqrt(int(picks) / t.pick_share) / told.mu
@@ -119,6 +119,7 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
         size_cap=t.size_cap * r,
         shares=shares,
         typical=typical,
+        taken=t.pursued * r if t.signed and told.loss == "squared" else 0.0,
     )
 
 

@@ -152,23 +152,31 @@ def sums(block: Block | Refusal, question: Question) -> npt.NDArray[np.int64] | 
 
 
 def part_sums(
-    block: Block | Refusal, begin: int, question: PartQuestion, columns: npt.NDArray[np.int64] | None
+    block: Block | Refusal,
+    begin: int,
+    question: PartQuestion,
+    columns: npt.NDArray[np.int64] | None,
+    signs: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.int64] | Refusal:
     """Return the exact sums of a block's rows that are in a part: of candidates, or of the vector.
 
-    `begin` is the position of the block's first row among all rows.
+    `begin` is the position of the block's first row among all rows. With `signs`, candidates after the picks
+    of `columns`.
     """
     if isinstance(block, Refusal):
         return block
     plan = question.plan
     at = np.flatnonzero(question.parts.of(begin, begin + block.rows.shape[0]) == question.part)
     if not len(at):
-        return np.zeros(plan.dim if columns is None else question.vector_length, np.int64)
+        of_candidates = columns is None or signs is not None
+        return np.zeros(plan.dim if of_candidates else question.vector_length, np.int64)
     try:
         rows, present = _aligned(block.rows)[at], np.ones(len(at), np.bool_)
         # One thread: Dask already runs a task on each core it was given.
         of_rows = RowSums(plan, rows, block.target[at], present, question.known, threads=1)
-        return of_rows.candidates() if columns is None else of_rows.vector(columns)
+        if columns is None:
+            return of_rows.candidates()
+        return of_rows.vector(columns) if signs is None else of_rows.further(columns, signs)
     except (TypeError, ValueError) as refused:
         return _refusal(refused)
 

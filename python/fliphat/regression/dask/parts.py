@@ -34,14 +34,22 @@ class _BlockSums:
         """Return the sums that columns are picked by."""
         return self._ask(None)
 
+    def further(self, columns: npt.NDArray[np.int64], signs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the sums that the next column is picked by, after these."""
+        return self._ask(columns, signs)
+
     def vector(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return what is released of the public and the picked columns."""
         return self._ask(columns)
 
-    def _ask(self, columns: npt.NDArray[np.int64] | None) -> npt.NDArray[np.int64]:
+    def _ask(
+        self, columns: npt.NDArray[np.int64] | None, signs: npt.NDArray[np.int64] | None = None
+    ) -> npt.NDArray[np.int64]:
         question = self._question
-        sums = cluster.task(on_worker.part_sums, "fliphat-sums", question=question, columns=columns)
-        width = question.plan.dim if columns is None else question.vector_length
+        sums = cluster.task(
+            on_worker.part_sums, "fliphat-sums", question=question, columns=columns, signs=signs
+        )
+        width = question.plan.dim if columns is None or signs is not None else question.vector_length
         found = added(
             [sums(block, begin) for block, begin in zip(self._blocks, self._begins, strict=True)], width
         )
