@@ -1,5 +1,7 @@
 """A size of contexts far from what was told is asked for twice before it is believed."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,17 @@ def test_a_record_keeps_the_doubt():
     assert again.doubted
     assert again.octaves == known.octaves
     assert "rows" in model.open_episode(again, TOLD).shares
+
+
+def test_residuals_are_not_taken_for_larger_than_rewards_in_a_range_can_be():
+    # Columns that arms no longer show are forgotten again; what is not known of them is no reason to expect
+    # residuals beyond the range, which would make clips, noise and coefficients larger still.
+    def residual_size(**changes):
+        told = dataclasses.replace(TOLD, reward_range=(0.0, 1.0), reward_scale=0.5)
+        told = dataclasses.replace(told, constants=dataclasses.replace(told.tuning, **changes))
+        known, _ = after(model.begin(told), 0.0, told=told)
+        unsure = dataclasses.replace(known, covariance=known.covariance + 4 * np.eye(len(known.theta)))
+        return after(unsure, None, told=told)[0].residual_size
+
+    assert residual_size() == 0.5
+    assert residual_size(most_residual=0.0) > 1

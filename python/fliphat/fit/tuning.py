@@ -77,6 +77,7 @@ class Tuning:
     typical_out: float = 1.63  # deviations that e and c are drawn to zero by
     smallest_eigenvalue: float = 0.15  # in x^2
     ball: float = 1.5  # squared radius of the rows' ball, in mean squared norms
+    most_residual: float = 0.0  # r is at most this much of the range of rewards, if that is told; 0: no bound
     size_cap: float = 2.2  # residuals are measured up to this many r
     size_doubt: float = 0.2  # relative deviation of the next residual size from the one foreseen
     largest_growth: float = 1.3  # of r in an episode, 3 if the measure was at its cap
@@ -116,6 +117,7 @@ _SMALL: Final = Tuning(
     wide_picks=0.26,
     pursued=0.35,
     far_size=3.2,
+    most_residual=0.5,
 )
 _LARGE: Final = Tuning(
     signed=True,
@@ -136,6 +138,7 @@ _LARGE: Final = Tuning(
     more_picks=1.1,
     pursued=0.4,
     far_size=3.2,
+    most_residual=0.5,
     prune=0.9,
     sampling=0.62,
     drift=0.006,
