@@ -72,7 +72,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     explained, unknown = slope**2 * step.explained, slope**2 * step.unknown
     residual = _residual_size(known, episode, released, explained, unknown, t)
     if told.reward_range is not None and told.loss == "squared" and t.most_residual:
-        # What is not known of columns that arms no longer show is no reason to expect more than rewards can be.
+        # What is not known of columns that arms no longer show is no reason to expect more than there can be.
         residual = min(residual, t.most_residual * (told.reward_range[1] - told.reward_range[0]))
     if told.intercept and _at_cap(released, episode):
         # Gradients were cut, too: how far off the mean reward is, they did not say.
