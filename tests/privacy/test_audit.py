@@ -7,6 +7,7 @@ from scipy import stats
 
 from fliphat import FLIPHAT, _native, cli, kernels
 from fliphat.audit.table import all_cases
+from fliphat.policies import _audit_pursuit
 from fliphat.privacy.audit import Case, Finding, audit_case
 from fliphat.privacy.audit.bounds import bound_event, choose_event, clopper_pearson, epsilon_bound
 from fliphat.privacy.audit.replay import recorded_fits, replaying
@@ -27,7 +28,8 @@ def test_claims_stand_and_controls_are_caught(case):
 def test_there_are_controls_and_claims():
     controls = [case.name for case in CASES if case.broken is not None]
     assert len(CASES) - len(controls) >= 20
-    assert len(controls) == 18
+    assert len(controls) == 19
+    assert "FLIPHAT, pursuit, a pick that follows another, noise at 2/3" in controls
     assert "FLIPHAT, noise at 2/3 of what is needed" in controls
     assert "FLIPHAT, an episode's rows used twice" in controls
     assert "FLIPHAT, pursuit, noise at 2/3 of what is needed" in controls
@@ -200,3 +202,29 @@ def test_a_refuted_claim_or_a_missed_control_is_exit_code_1(case, capsys, monkey
 def test_an_unknown_case_is_one_line_and_exit_code_2(capsys):
     assert cli.main(["audit", "--case", "nothing"]) == 2
     assert "--case must be part of a case's name, got 'nothing'" in capsys.readouterr().err
+
+
+def test_a_pick_that_follows_another_is_recorded_after_every_outcome_of_the_first():
+    (first,), _ = _audit_pursuit._recorded(_audit_pursuit._TWO_PICKS, 0)
+    assert len(first.pickings[()].outcomes()) == 10
+    after = {outcome: picking for outcome, picking in first.pickings.items() if outcome}
+    assert sorted(after) == sorted(first.pickings[()].outcomes())
+    for ((column, _),), picking in after.items():
+        assert picking.count == 1 and picking.excluded == (column,)
+    assert np.exp(first.log_chances()).sum() == pytest.approx(1)
+
+
+def test_picks_that_follow_one_another_have_the_chances_that_the_kernel_draws():
+    def release():
+        columns, signs = kernels.pick_columns(
+            np.array([5, -20, 8]), 1, scale=10, excluded=np.array([], int), signed=True
+        )
+        left = np.array([5, -20, 8]) - 6 * signs[0] * np.arange(3)
+        kernels.pick_columns(left, 1, scale=10, excluded=columns)
+        kernels.gaussian_release(columns, np.array([9]))
+
+    call = recorded_steps(release)
+    assert len(call.outcomes) == 12
+    assert np.exp(call.log_chances()).sum() == pytest.approx(1)
+    drawn = np.bincount(call.drawn(40_000, None), minlength=12)
+    assert stats.chisquare(drawn, 40_000 * np.exp(call.log_chances())).pvalue > 1e-6

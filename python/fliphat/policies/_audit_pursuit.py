@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.privacy.audit.cases import Case
@@ -22,10 +23,20 @@ from fliphat.privacy.audit.steps import StepsCall, counting, recorded_steps
 
 __all__ = ["pursuit_cases"]
 
-_EPSILON, _DELTA = 1.0, 0.2
-
 #: A large delta, as in the other cases: the most telling event is then a frequent one.
-_DIM, _ROUNDS = 2, 12
+_DELTA, _ROUNDS = 0.2, 12
+
+
+class _Told(NamedTuple):
+    """What the policy is told; with more budget and columns an episode picks twice."""
+
+    dim: int
+    sparsity: int
+    epsilon: float
+
+
+_ONE_PICK: Final = _Told(2, 1, 1.0)
+_TWO_PICKS: Final = _Told(5, 5, 2.0)
 
 #: Context and reward of the person, on the two sides. Rewards are so large that gradients are cut at both.
 _SIDES: Final = ((1e9, 1e30), (1e-9, -1e30))
@@ -37,11 +48,13 @@ _COST = 20
 def pursuit_cases() -> list[Case]:
     """Return the claims and the controls of pursuit."""
 
-    def case(name: str, before: int, broken: str | None = None, **changes: float) -> Case:
+    def case(
+        name: str, before: int, broken: str | None = None, of: _Told = _ONE_PICK, **changes: float
+    ) -> Case:
         def record() -> tuple[list[StepsCall], list[StepsCall]]:
-            return _recorded(before, **changes)
+            return _recorded(of, before, **changes)
 
-        return Case(name, _EPSILON, _DELTA, counting(record), broken, cost=_COST)
+        return Case(name, of.epsilon, _DELTA, counting(record), broken, cost=_COST)
 
     return [
         case("FLIPHAT, pursuit, the first episode", 0),
@@ -55,53 +68,62 @@ def pursuit_cases() -> list[Case]:
         case(
             "FLIPHAT, pursuit, an episode's rows used twice", 2, "a second release from the same rows", fits=2
         ),
+        case("FLIPHAT, pursuit, a pick that follows another", 0, of=_TWO_PICKS),
+        case(
+            "FLIPHAT, pursuit, a pick that follows another, noise at 2/3",
+            0,
+            "a third of the noise is missing",
+            of=_TWO_PICKS,
+            noise=2 / 3,
+        ),
     ]
 
 
-def _recorded(before: int, noise: float = 1.0, fits: float = 1) -> tuple[list[StepsCall], list[StepsCall]]:
+def _recorded(
+    told: _Told, before: int, noise: float = 1.0, fits: float = 1
+) -> tuple[list[StepsCall], list[StepsCall]]:
     """Return the releases of the episode after `before` others, on both sides."""
-    policy = FLIPHAT(
-        dim=_DIM, sparsity=1, epsilon=_EPSILON, delta=_DELTA, fit="pursuit", first_episode=_ROUNDS
-    )
+    policy = FLIPHAT(**told._asdict(), delta=_DELTA, fit="pursuit", first_episode=_ROUNDS)
+    nothing = np.zeros((1, told.dim), np.float32)
     sides: list[list[StepsCall]] = []
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "policy"
         for _ in range(before):
-            _begin(policy)
-            _end(policy, None)
+            _begin(policy, nothing)
+            _end(policy, None, told.dim)
         # What was released before the person came is the same on both sides.
-        _begin(policy)
+        _begin(policy, nothing)
         policy.save(file)
         opened = file.read_bytes()
         for side in _SIDES:
             file.write_bytes(opened)
             ended = FLIPHAT.load(file)
-            _end(ended, side)
+            _end(ended, side, told.dim)
             ended.save(file)
             backup = file.read_bytes()
 
             def release(backup: bytes = backup) -> None:
                 file.write_bytes(backup)
-                FLIPHAT.load(file).select(np.zeros((1, _DIM), np.float32))
+                FLIPHAT.load(file).select(nothing)
 
             sides.append([recorded_steps(release).noisier(noise) for _ in range(int(fits))])
             file.unlink(missing_ok=True)
     return sides[0], sides[1]
 
 
-def _begin(policy: FLIPHAT) -> None:
+def _begin(policy: FLIPHAT, nothing: npt.NDArray[np.float32]) -> None:
     """Play the first round of an episode, which releases the one before."""
-    policy.update(policy.select(np.zeros((1, _DIM), np.float32)), 0.0)
+    policy.update(policy.select(nothing), 0.0)
 
 
-def _end(policy: FLIPHAT, person: tuple[float, float] | None) -> None:
+def _end(policy: FLIPHAT, person: tuple[float, float] | None, dim: int) -> None:
     """Play the other rounds of an episode, one of them the person's."""
     rounds = policy.remaining
-    contexts = np.zeros((rounds, 1, _DIM), np.float32)
+    contexts = np.zeros((rounds, 1, dim), np.float32)
     rewards = np.zeros(rounds)
     if person is not None:
         # One other row leans as the first side does: uneven odds tell more of a pick. Signs are picked with
         # columns at this budget, so that nothing has to hold the sums away from zero.
         for row, (size, rewards[row]) in enumerate((person, _SIDES[0])):
-            contexts[row, 0] = (size, -size)
+            contexts[row, 0] = size * (-1.0) ** np.arange(dim)
     policy.update_batch(policy.select_batch(contexts), rewards)

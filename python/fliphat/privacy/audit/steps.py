@@ -1,8 +1,9 @@
-"""Releases in two steps, picks and then one vector, recorded at the kernels and made again many times.
+"""Releases of picks and then one vector, recorded at the kernels and made again many times.
 
-The vector's integers depend on what was picked, so the caller's own code makes the release once for every
-outcome of the picks, from the same rows. With all of them known, the picks and the noise are drawn again as
-often as wanted, by the kernels, and the score of a run is its log-likelihood ratio: no observer does better.
+The vector's integers depend on what was picked, and so do the scores of a pick that follows another: the
+caller's own code makes the release once for every outcome of the picks, from the same rows. With all of them
+known, the picks and the noise are drawn again as often as wanted, by the kernels, and the score of a run is
+its log-likelihood ratio: no observer does better.
 """
 
 from __future__ import annotations
@@ -31,24 +32,65 @@ _BINS = 256
 
 
 @dataclass(frozen=True, eq=False)
-class StepsCall:
-    """What the kernels were asked for in one release.
-
-    Attributes
-    ----------
-    scores, count, scale, excluded, signed
-        Of the picks.
-    sigmas : ndarray
-        Noise of the vector.
-    values : dict
-        The vector's integers for each outcome of the picks.
-    """
+class Picking:
+    """One call that picks columns: scores, how many, and so on."""
 
     scores: _Integers
     count: int
     scale: int
     excluded: tuple[int, ...]
     signed: bool
+
+    def outcomes(self) -> list[Outcome]:
+        """Return all outcomes, in a fixed order."""
+        columns = [column for column in range(len(self.scores)) if column not in self.excluded]
+        signs = (1, -1) if self.signed else (0,)
+        candidates = [(column, sign) for column in columns for sign in signs]
+        orders = itertools.permutations(candidates, self.count)
+        return [order for order in orders if len({column for column, _ in order}) == self.count]
+
+    def log_chance(self, outcome: Outcome) -> float:
+        """Return the logarithm of an outcome's probability."""
+        signs = (1, -1) if self.signed else (0,)
+        columns = [column for column in range(len(self.scores)) if column not in self.excluded]
+        left = {(j, sign): self._score(j, sign) / self.scale for j in columns for sign in signs}
+        total = 0.0
+        for pick in outcome:
+            total += left[pick] - float(np.logaddexp.reduce(list(left.values())))
+            left = {other: size for other, size in left.items() if other[0] != pick[0]}
+        return total
+
+    def _score(self, column: int, sign: int) -> float:
+        score = float(self.scores[column])
+        return sign * score if self.signed else abs(score)
+
+    def picked(self) -> Outcome:
+        """Return what the kernel picks."""
+        excluded = np.array(self.excluded, np.int64)
+        if self.signed:
+            columns, signs = kernels.pick_columns(
+                self.scores, self.count, scale=self.scale, excluded=excluded, signed=True
+            )
+            return tuple(zip(columns.tolist(), signs.tolist(), strict=True))
+        columns = kernels.pick_columns(self.scores, self.count, scale=self.scale, excluded=excluded)
+        return tuple((column, 0) for column in columns.tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class StepsCall:
+    """What the kernels were asked for in one release.
+
+    Attributes
+    ----------
+    pickings : dict
+        The call that picks next, after each outcome of those before it.
+    sigmas : ndarray
+        Noise of the vector.
+    values : dict
+        The vector's integers for each outcome of all picks.
+    """
+
+    pickings: dict[Outcome, Picking]
     sigmas: _Integers
     values: dict[Outcome, _Integers]
 
@@ -59,28 +101,26 @@ class StepsCall:
 
     def log_chances(self) -> npt.NDArray[np.float64]:
         """Return the logarithm of each outcome's probability."""
-        candidates = _candidates(len(self.scores), self.excluded, self.signed) if self.count else []
-        weight = {(j, sign): self._score(j, sign) / self.scale for j, sign in candidates}
-        found = []
-        for outcome in self.outcomes:
-            left, total = dict(weight), 0.0
-            for pick in outcome:
-                total += weight[pick] - float(np.logaddexp.reduce(list(left.values())))
-                left = {other: size for other, size in left.items() if other[0] != pick[0]}
-            found.append(total)
-        return np.array(found)
+        return np.array([self._log_chance(outcome) for outcome in self.outcomes])
 
-    def _score(self, column: int, sign: int) -> float:
-        score = float(self.scores[column])
-        return sign * score if self.signed else abs(score)
+    def _log_chance(self, outcome: Outcome) -> float:
+        total, at = 0.0, 0
+        while outcome[:at] in self.pickings:
+            picking = self.pickings[outcome[:at]]
+            total += picking.log_chance(outcome[at : at + picking.count])
+            at += picking.count
+        return total
 
     def noisier(self, times: float) -> StepsCall:
         """Return the same release with another amount of noise: for controls."""
-        return replace(self, scale=int(self.scale * times), sigmas=(self.sigmas * times).astype(np.int64))
+        pickings = {
+            before: replace(one, scale=int(one.scale * times)) for before, one in self.pickings.items()
+        }
+        return replace(self, pickings=pickings, sigmas=(self.sigmas * times).astype(np.int64))
 
     def drawn(self, runs: int, rng: np.random.Generator | None) -> npt.NDArray[np.int64]:
         """Return the outcomes of some runs, by their place in `outcomes`."""
-        if self.count == 0:
+        if not self.pickings:
             return np.zeros(runs, np.int64)
         if rng is not None:
             chances = np.exp(self.log_chances())
@@ -90,14 +130,10 @@ class StepsCall:
         return np.array([places[self._picked()] for _ in range(runs)], np.int64)
 
     def _picked(self) -> Outcome:
-        excluded = np.array(self.excluded, np.int64)
-        if self.signed:
-            columns, signs = kernels.pick_columns(
-                self.scores, self.count, scale=self.scale, excluded=excluded, signed=True
-            )
-            return tuple(zip(columns.tolist(), signs.tolist(), strict=True))
-        columns = kernels.pick_columns(self.scores, self.count, scale=self.scale, excluded=excluded)
-        return tuple((column, 0) for column in columns.tolist())
+        outcome: Outcome = ()
+        while outcome in self.pickings:
+            outcome += self.pickings[outcome].picked()
+        return outcome
 
     def released(
         self, outcomes: npt.NDArray[np.int64], rng: np.random.Generator | None
@@ -119,24 +155,34 @@ def recorded_steps(release: Callable[[], Any]) -> StepsCall:
     release : callable
         Makes the release by the code that people's rows go through, each time from the same state.
     """
-    with _watched(None) as (picks, vectors):
-        release()
-    if not vectors:
-        raise RuntimeError(
-            "no release was recorded: the audit must be told how releases reach the kernels now"
-        )
-    if len(picks) > 1 or len(vectors) > 1:
-        raise RuntimeError(
-            f"one release was expected, got {len(picks)} of picks and {len(vectors)} of vectors"
-        )
-    # A dense release picks nothing: it has one outcome.
-    scores, count, scale, excluded, signed = picks[0] if picks else (np.zeros(0, np.int64), 0, 1, (), False)
+    pickings: dict[Outcome, Picking] = {}
     values: dict[Outcome, _Integers] = {}
-    for outcome in _all_outcomes(len(scores), count, excluded, signed):
-        with _watched(outcome) as (_, forced):
+    sigmas: _Integers | None = None
+    # A release that picks nothing has one outcome, that of no picks.
+    known: list[Outcome] = [()]
+    while known:
+        outcome = known.pop(0)
+        with _watched(outcome) as (picks, vectors):
             release()
-        values[outcome] = forced[0][0]
-    return StepsCall(scores, count, scale, excluded, signed, vectors[0][1], values)
+        if not vectors:
+            raise RuntimeError(
+                "no release was recorded: the audit must be told how releases reach the kernels now"
+            )
+        if len(vectors) > 1:
+            raise RuntimeError(
+                f"one release was expected, got {len(picks)} of picks and {len(vectors)} of vectors"
+            )
+        made = 0
+        for picking in picks:
+            if made == len(outcome):
+                pickings[outcome] = picking
+                known += [outcome + more for more in picking.outcomes()]
+                break
+            made += picking.count
+        else:
+            values[outcome], sigmas = vectors[0]
+    assert sigmas is not None
+    return StepsCall(pickings, sigmas, values)
 
 
 def counting(record: Callable[[], tuple[Sequence[StepsCall], Sequence[StepsCall]]]) -> Counter:
@@ -193,20 +239,10 @@ def _reach(sides: tuple[Sequence[StepsCall], Sequence[StepsCall]]) -> float:
     return float(mean + 5 * spread**0.5)
 
 
-def _candidates(dim: int, excluded: Sequence[int], signed: bool) -> list[tuple[int, int]]:
-    columns = [column for column in range(dim) if column not in excluded]
-    return [(column, sign) for column in columns for sign in ((1, -1) if signed else (0,))]
-
-
-def _all_outcomes(dim: int, count: int, excluded: Sequence[int], signed: bool) -> list[Outcome]:
-    orders = itertools.permutations(_candidates(dim, excluded, signed), count)
-    return [order for order in orders if len({column for column, _ in order}) == count]
-
-
 @contextlib.contextmanager
-def _watched(forced: Outcome | None) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Record picks and vectors where they reach the kernels; `forced` picks replace private ones."""
-    picks: list[Any] = []
+def _watched(forced: Outcome) -> Iterator[tuple[list[Picking], list[Any]]]:
+    """Record picks and vectors where they reach the kernels; `forced` picks replace the first ones."""
+    picks: list[Picking] = []
     vectors: list[Any] = []
     pick, release, at_once = kernels.pick_columns, kernels.gaussian_release, kernels.pursuit_release
 
@@ -214,10 +250,11 @@ def _watched(forced: Outcome | None) -> Iterator[tuple[list[Any], list[Any]]]:
         scores: _Integers, count: int, *, scale: int, excluded: _Integers, signed: bool = False
     ) -> _Integers | tuple[_Integers, _Integers]:
         outside = tuple(int(column) for column in excluded)
-        picks.append((np.array(scores, np.int64), count, int(scale), outside, bool(signed)))
-        if forced is None:
+        made = sum(one.count for one in picks)
+        picks.append(Picking(np.array(scores, np.int64), count, int(scale), outside, bool(signed)))
+        if made >= len(forced):
             return pick(scores, count, scale=scale, excluded=excluded, signed=signed)  # type: ignore[call-overload, no-any-return]
-        columns, signs = (np.array(part, np.int64) for part in zip(*forced, strict=True))
+        columns, signs = (np.array(part, np.int64) for part in zip(*forced[made : made + count], strict=True))
         return (columns, signs) if signed else columns
 
     def releasing(values: _Integers, sigmas: _Integers) -> _Integers:

@@ -101,7 +101,8 @@ mod tests {
     use crate::noise::entropy::predictable::SeededNoise;
     use crate::private::gradient::Loss;
 
-    const WHITEN: [f64; 16] = [1.0, 0.1, 0.0, 0.0, 0.1, 0.9, 0.0, 0.2, 0.0, 0.0, 1.1, 0.0, 0.0, 0.2, 0.0, 1.0];
+    const WHITEN: [f64; 16] =
+        [1.0, 0.1, 0.0, 0.0, 0.1, 0.9, 0.0, 0.2, 0.0, 0.0, 1.1, 0.0, 0.0, 0.2, 0.0, 1.0];
     const UNITS: [f64; 6] = [1.0, 2.0, 0.5, 1.0, 3.0, 1.0];
 
     fn values(n: usize) -> Vec<f32> {

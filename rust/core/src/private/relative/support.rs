@@ -38,7 +38,9 @@ pub trait ColumnRows: Sync {
         chosen: &Chosen,
         columns: &mut [[f64; W]],
     ) -> Result<()> {
-        range.enumerate().try_for_each(|(r, i)| self.read(i, chosen, |place, value| columns[place][r] = value))
+        range
+            .enumerate()
+            .try_for_each(|(r, i)| self.read(i, chosen, |place, value| columns[place][r] = value))
     }
     /// Ask for the chosen columns of row `i`, if there is such a row, before they are read.
     fn prefetch(&self, i: usize, chosen: &Chosen);
