@@ -15,6 +15,7 @@ from fliphat.fit import kept_tuning, make_fit
 from fliphat.fit.dense_tuning import UNRECORDED_DENSE, DenseTuning
 from fliphat.fit.settings import Settings
 from fliphat.fit.tuning import Tuning, tuning
+from fliphat.policies.store.base import refuse_other_settings
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.policies.store.migrate import migrate_path
 from fliphat.policies.types import StoreError
@@ -212,3 +213,36 @@ def test_a_store_of_clicks_goes_on_with_the_fit_that_was_the_default(tmp_path):
         assert policy._settings.fit == "iht" and policy.rounds == 1
     with FLIPHAT(**clicks, store=tmp_path / "new") as policy:
         assert policy._settings.fit == "pursuit"
+
+
+def test_a_store_that_was_made_before_some_constants_existed_is_not_refused(tmp_path, monkeypatch):
+    told = {"dim": 8, "sparsity": 2, "epsilon": 4.0, "delta": 0.01, "first_episode": 20}
+    new = {"pursued": 0.0, "wide_first": 0.5, "most_residual": 0.0, "shrink": 0.0, "drift_of_one": 1.0}
+    usual = kept_tuning.written
+
+    def without(constants):
+        record = usual(constants)
+        return {name: value for name, value in record.items() if name not in new}
+
+    def play(policy):
+        decisions = policy.select_batch(np.tile(np.eye(3, 8), (policy.remaining, 1, 1)))
+        policy.update_batch(decisions, np.ones(len(decisions.arms)))
+
+    with monkeypatch.context() as before:
+        before.setattr(kept_tuning, "written", without)
+        before.setattr("fliphat.fit.pursuit.tuning", lambda mu: dataclasses.replace(tuning(mu), **new))
+        with FLIPHAT(**told, store=tmp_path / "store") as policy:
+            play(policy)
+    for opened in (
+        lambda: FLIPHAT(**told, store=tmp_path / "store"),
+        lambda: FLIPHAT.open(tmp_path / "store"),
+    ):
+        with opened() as policy:
+            assert dataclasses.asdict(policy._settings.constants).items() >= new.items()
+            play(policy)
+    # A constant that was another one is still refused.
+    with pytest.raises(StoreError, match="constants was"):
+        refuse_other_settings(
+            policy._settings.to_dict(),
+            dataclasses.replace(policy._settings, constants=other(policy._settings.constants)),
+        )

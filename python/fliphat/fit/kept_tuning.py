@@ -1,9 +1,10 @@
 """Constants of policies that are kept: as a store's record holds them, and by name where it holds none.
 
 A policy goes on with the constants it was made with, whatever a later version would give a new one: its
-lengths, picks and clips are then the same, bit for bit, and its store is not refused. So all fields of
+lengths, picks and clips are then the same, and its store is not refused. So all fields of
 :class:`~fliphat.fit.tuning.Tuning`, as resolved for its budget, are written with its settings. They are
-public, and so is everything that follows from them.
+public, and so is everything that follows from them. A field that a record does not have yet is one whose
+default changes nothing. Scales of noise are not kept: they are computed again, for the claim.
 
 Stores that were made before that hold no constants. Those of pursuit are kept here, under the name
 :data:`UNRECORDED`, those of the dense fit in :mod:`fliphat.fit.dense_tuning`; they must never change.

@@ -32,7 +32,7 @@ PerEpisode: TypeAlias = float | Sequence[float] | Callable[[int], float]
 #: Names of fits.
 FITS: Final = ("pursuit", "iht")
 
-#: The fit where no argument asks for another, and the loss is the squared one.
+#: The fit where no argument asks for another.
 DEFAULT_FIT: Final = "pursuit"
 
 _LARGEST_DIM: Final = 2**31 - 1

@@ -126,6 +126,9 @@ def further_sums(
     They are less what columns that were just picked may explain, so that the next is one that adds to them.
     Where a picked column's value is `one`, it is assumed to explain `taken` times its sign; `support` and
     `left` are as that function left them. Replacing one row moves each sum by at most ``2 * LIMIT``.
+
+    Rows that are not present count for nothing but are read: sparse ones must be canonical, as those of a
+    policy are.
     """
     values = np.empty((len(left), len(picked)))
     of_picked = None if units is None else units[picked]

@@ -126,4 +126,7 @@ def _end(policy: FLIPHAT, person: tuple[float, float] | None, dim: int) -> None:
         # columns at this budget, so that nothing has to hold the sums away from zero.
         for row, (size, rewards[row]) in enumerate((person, _SIDES[0])):
             contexts[row, 0] = size * (-1.0) ** np.arange(dim)
+        if dim > 2:
+            # Ordinary rows, of which a pick takes off what it may explain: the next one depends on it.
+            contexts[2:6, 0, :2], rewards[2:6] = np.eye(2)[[0, 0, 1, 1]], (0.3, -0.2, 0.1, 0.2)
     policy.update_batch(policy.select_batch(contexts), rewards)

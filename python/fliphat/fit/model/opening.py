@@ -26,7 +26,8 @@ def begin(told: Told) -> KnownSparse:
     """Return what is known before anything is released."""
     t = told.tuning
     wide = told.sparsity / 10
-    picks = max(1.0, t.picks_for_budget * told.mu) * wide ** (t.wide_first if wide > 1 else 0.5)
+    wider = math.sqrt(wide) if wide <= 1 or t.wide_first == 0.5 else wide**t.wide_first
+    picks = max(1.0, t.picks_for_budget * told.mu) * wider
     picks = max(min(picks, 0.4 * told.sparsity), fewest_picks(told))
     log_dim = math.log(max(told.dim, 2))
     noise = 2 * math.sqrt(int(picks) / t.pick_share) / told.mu

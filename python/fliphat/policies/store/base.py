@@ -139,6 +139,10 @@ def kept_from(record: dict[str, Any]) -> KeptChoices | None:
 def refuse_other_settings(recorded: dict[str, Any], settings: EngineSettings) -> None:
     """Raise if a store was made with other arguments, and name them."""
     before, now = complete(recorded), settings.to_dict()
+    kept = kept_from(recorded)
+    if kept is not None and kept.constants is not None:
+        # Constants that there were not yet are those that change nothing, as whoever reads them fills in.
+        before["constants"] = kept_tuning.written(kept.constants)
     changed = sorted(name for name in now if before.get(name) != now[name])
     if "fit" in changed:
         changed = [name for name in changed if name != "constants"]  # which follow from it
