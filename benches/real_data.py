@@ -10,8 +10,9 @@ What is run replaces its rows in docs/figures/real-data.csv; the tables are thos
 
 Each row is met once, in random order; the right class earns 1. All libraries see the same features (numbers
 scaled to -1..1 by the table's own ranges, which a study would take from public sources) and the same orders.
-Settings are each library's own defaults: nothing was tuned on these tables. Only FLIPHAT and PrivateLinear
-are private; the others show what privacy costs. Libraries that are not installed are left out.
+Settings are each library's defaults; one constant of FLIPHAT, a bound on residuals, was chosen on shuttle.
+Only FLIPHAT and PrivateLinear are private; the others show what privacy costs. Libraries that are not
+installed are left out.
 """
 
 from __future__ import annotations
