@@ -32,12 +32,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from kept_rows import KeptRows
 
 import real_sets
-from fliphat.display import TextTable
-from fliphat.policies.baselines.base import RefitTimes
-from fliphat.tables.bandit import TableBandit, make_bandit
-from fliphat.tables.players import PRIVATE, public_numbers
-from fliphat.tables.read import read_frame
-from fliphat.tables.runs import play_order
+from fliphat.lab.baselines.base import RefitTimes
+from fliphat.lab.display import TextTable
+from fliphat.lab.tables.bandit import TableBandit, make_bandit
+from fliphat.lab.tables.players import PRIVATE, public_numbers
+from fliphat.lab.tables.read import read_frame
+from fliphat.lab.tables.runs import play_order
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "figures" / "real-data.csv"

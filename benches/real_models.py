@@ -30,7 +30,7 @@ import real_tables
 from kept_rows import KeptRows
 
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
-from fliphat.display import TextTable
+from fliphat.lab.display import TextTable
 from fliphat.regression.solvers import SOLVERS
 
 KEPT = Path(__file__).resolve().parents[1] / "docs" / "figures" / "real-models.csv"

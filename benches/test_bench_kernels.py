@@ -2,7 +2,7 @@
 
 import pytest
 
-from fliphat.benchmark.races import races
+from fliphat.lab.benchmark.races import races
 
 
 @pytest.fixture(scope="module", params=list(races()), ids=lambda make: None)

@@ -1,6 +1,6 @@
 """Noise beside OpenDP's, where that is installed: `pytest benches/test_bench_noise.py --benchmark-enable`.
 
-The races against NumPy are with those of the other kernels, in `fliphat.benchmark.races`.
+The races against NumPy are with those of the other kernels, in `fliphat.lab.benchmark.races`.
 """
 
 from functools import partial

@@ -16,7 +16,7 @@ import csv
 import re
 from pathlib import Path
 
-from fliphat.experiments.catalog.table_1 import STEPS
+from fliphat.lab.experiments.catalog.table_1 import STEPS
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "peers.md"

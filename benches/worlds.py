@@ -17,8 +17,8 @@ from unittest import mock
 
 import numpy as np
 
-from fliphat.experiments.catalog.beyond_the_paper import FIRST_FIT, PURSUIT, ROWS, policies
 from fliphat.fit import make_fit
+from fliphat.lab.experiments.catalog.beyond_the_paper import FIRST_FIT, PURSUIT, ROWS, policies
 from fliphat.simulation import play
 
 ROUNDS = 20_000

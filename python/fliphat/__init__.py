@@ -15,10 +15,10 @@ from fliphat import kernels, reference
 from fliphat._native import VERSION as __version__
 
 if TYPE_CHECKING:
-    from fliphat.planning import plan
+    from fliphat.lab.planning import plan
+    from fliphat.lab.tables import simulate
     from fliphat.policies import FLIPHAT, PrivateLinear
     from fliphat.regression import PrivateSparseClassifier, PrivateSparseRegressor
-    from fliphat.tables import simulate
 
 __all__ = [
     "FLIPHAT",
@@ -39,8 +39,8 @@ _LAZY = {
     "PrivateLinear": "fliphat.policies",
     "PrivateSparseClassifier": "fliphat.regression",
     "PrivateSparseRegressor": "fliphat.regression",
-    "plan": "fliphat.planning",
-    "simulate": "fliphat.tables",
+    "plan": "fliphat.lab.planning",
+    "simulate": "fliphat.lab.tables",
 }
 
 

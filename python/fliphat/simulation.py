@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 
 from fliphat import arguments
-from fliphat.policies.baselines.base import Baseline
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.episode import NOT_LEARNED
 from fliphat.policies.engine.inputs import usable_rewards
 from fliphat.policies.engine.rows import RowStore, SparseChosen
 from fliphat.policies.engine.rows.base import DenseStore
 from fliphat.policies.fliphat import FLIPHAT
-from fliphat.policies.outcomes import Environment, Played, PlayedParts, plain_block
+from fliphat.policies.outcomes import Environment, Played, PlayedParts, PlaysItself, plain_block
 
 __all__ = ["play"]
 
@@ -32,7 +31,7 @@ _OVER = "this policy's simulation was played to the end: its last rounds were no
 
 
 def play(
-    policy: FLIPHAT | Baseline,
+    policy: FLIPHAT | PlaysItself,
     environment: Environment,
     rounds: int,
     *,
@@ -76,7 +75,7 @@ def play(
     (True, 4000)
     """
     rounds = arguments.integer("rounds", rounds, 0, _MOST_ROUNDS)
-    if isinstance(policy, Baseline):
+    if isinstance(policy, PlaysItself):
         return policy.play(environment, rounds)
     if environment.dim != policy._settings.dim:
         raise ValueError(

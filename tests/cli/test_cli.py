@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from fliphat import cli
-from fliphat.benchmark import races
+from fliphat.lab.benchmark import races
 
 # In the order of the help.
 COMMANDS = [
@@ -26,7 +26,7 @@ COMMANDS = [
 
 def test_bench_prints_a_ratio_for_every_race(capsys, monkeypatch):
     few = [lambda: races._projection(400), lambda: races._dense_gradient("f4", 64, 40)]
-    monkeypatch.setattr("fliphat.benchmark.table.races", lambda: iter(few))
+    monkeypatch.setattr("fliphat.lab.benchmark.table.races", lambda: iter(few))
     assert cli.main(["bench", "--repeats", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("| kernel") and "project_l1" in lines[2] and "64 x 40" in lines[3]
@@ -89,8 +89,8 @@ def interrupt_after(calls, result):
 
 def test_ctrl_c_keeps_finished_races(capsys, monkeypatch):
     few = [lambda: races._projection(400), lambda: races._dense_gradient("f4", 64, 40)]
-    monkeypatch.setattr("fliphat.benchmark.table.races", lambda: iter(few))
-    monkeypatch.setattr("fliphat.benchmark.table.best_times", interrupt_after(1, races.best_times))
+    monkeypatch.setattr("fliphat.lab.benchmark.table.races", lambda: iter(few))
+    monkeypatch.setattr("fliphat.lab.benchmark.table.best_times", interrupt_after(1, races.best_times))
     assert cli.main(["bench", "--repeats", "1", "--json"]) == 130
     captured = capsys.readouterr()
     assert len(json.loads(captured.out)["races"]) == 1
@@ -98,7 +98,7 @@ def test_ctrl_c_keeps_finished_races(capsys, monkeypatch):
 
 
 def test_ctrl_c_keeps_finished_audits_and_says_how_to_go_on(capsys, monkeypatch):
-    from fliphat.audit import table as audit_table
+    from fliphat.lab.audit import table as audit_table
 
     monkeypatch.setattr(audit_table, "audit_case", interrupt_after(2, audit_table.audit_case))
     assert cli.main(["audit", "--runs", "2000", "--json"]) == 130

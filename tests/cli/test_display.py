@@ -2,7 +2,7 @@
 
 import pytest
 
-from fliphat.display import TextTable
+from fliphat.lab.display import TextTable
 
 ROWS = [("random", "28,678", "x"), ("FLIPHAT", "608", "yes")]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from fliphat import theory
 from fliphat.environments import AR1, hard_instance, margin_family
+from fliphat.environments.hardness import hard_coefficient
 
 
 def gaps(env, rounds):
@@ -76,7 +76,7 @@ def test_wider_margins_are_easier_for_a_rough_estimate():
 
 def test_hard_instances_are_those_of_the_proof():
     env = hard_instance(10_000, dim=400, sparsity=5, epsilon=0.1, noise_scale=2.0, seed=1)
-    size = theory.hard_coefficient(horizon=10_000, dim=400, sparsity=5, epsilon=0.1, noise_scale=2.0)
+    size = hard_coefficient(horizon=10_000, dim=400, sparsity=5, epsilon=0.1, noise_scale=2.0)
     columns, values = env.truth
     assert env.arms == 2 and len(columns) == 5
     np.testing.assert_allclose(np.abs(values), size)

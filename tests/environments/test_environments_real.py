@@ -264,8 +264,6 @@ def test_clicks_have_no_dense_rows_and_an_end():
 
 def test_importing_environments_loads_nothing_heavy():
     heavy = ["scipy.sparse", "scipy.stats", "sklearn", "matplotlib"]
-    code = (
-        f"import fliphat.environments, fliphat.theory, sys; print([m for m in {heavy!r} if m in sys.modules])"
-    )
+    code = f"import fliphat.environments, fliphat.lab.theory, sys; print([m for m in {heavy!r} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -3,7 +3,8 @@ import pytest
 
 from fliphat import FLIPHAT
 from fliphat.environments import SparseClicks, SparseLinear
-from fliphat.policies import CopyError, UniformRandom
+from fliphat.lab.baselines import UniformRandom
+from fliphat.policies import CopyError
 from fliphat.simulation import play
 from policy_model import Fits
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fliphat.environments import Equicorrelated, SparseLinear
-from fliphat.experiments import makers
+from fliphat.lab.experiments import makers
 from fliphat.simulation import play
 
 PUBLISHED = {0.5: 10_900, 1: 5_600, 2: 2_900, 5: 1_250, 10: 700}

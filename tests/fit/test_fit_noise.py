@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, _native
-from fliphat.privacy.audit.replay import recorded_fits
+from fliphat.lab.audit.replay import recorded_fits
 
 ROUNDS = 6
 

@@ -1,7 +1,7 @@
 """Experiments with made-up numbers: all figures and reports in no time."""
 
-from fliphat.experiments import Summary
-from fliphat.experiments.catalog import experiment
+from fliphat.lab.experiments import Summary
+from fliphat.lab.experiments.catalog import experiment
 
 
 def invented(name, *, quick=False):

@@ -131,7 +131,7 @@ MUTANTS = [
         "known = fit.run(episode.plan, rows, numbers, present, before)",
         "fit.run(episode.plan, rows, numbers, present, before)\n"
         "        known = fit.run(episode.plan, rows, numbers, present, before)",
-        "tests/privacy/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, one round a person]",
+        "tests/lab/audit/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, one round a person]",
         "everyone",
     ),
     Mutant(
@@ -139,7 +139,7 @@ MUTANTS = [
         "python/fliphat/policies/engine/engine.py",
         "within[i] = before < self.settings.rounds_per_user",
         "within[i] = before <= self.settings.rounds_per_user",
-        "tests/privacy/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, ids, a second episode where k = 1]",
+        "tests/lab/audit/test_audit.py::test_claims_stand_and_controls_are_caught[FLIPHAT, ids, a second episode where k = 1]",
         "users with more rounds than k",
     ),
     Mutant(

@@ -13,8 +13,8 @@ import fliphat
 from code_names import ROOT, missing, tables
 from fliphat import FLIPHAT, PrivateSparseRegressor
 from fliphat.environments import SparseLinear
-from fliphat.experiments import Recipe, grid, makers
-from fliphat.experiments.run.sweep import sweep
+from fliphat.lab.experiments import Recipe, grid, makers
+from fliphat.lab.experiments.run.sweep import sweep
 
 CONTRIBUTING = (Path(ROOT) / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SECTION = re.search(r"^## The walk of one private row\n(.*?)^## ", CONTRIBUTING, re.S | re.M)[1]

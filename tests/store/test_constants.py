@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, PrivateLinear
-from fliphat.display.store_report import store_lines
 from fliphat.fit import kept_tuning, make_fit
 from fliphat.fit.dense_tuning import UNRECORDED_DENSE, DenseTuning
 from fliphat.fit.settings import Settings
 from fliphat.fit.tuning import Tuning, tuning
+from fliphat.lab.display.store_report import store_lines
 from fliphat.policies.store.base import refuse_other_settings
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.policies.store.migrate import migrate_path

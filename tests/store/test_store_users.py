@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT
+from fliphat.lab.audit.replay import recorded_fits
 from fliphat.policies import StoreError
-from fliphat.privacy.audit.replay import recorded_fits
 
 GIVEN = {
     "dim": 3,

@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fliphat.audit.table import FULL_RUNS, QUICK_RUNS, show_audit
+    from fliphat.lab.audit.table import FULL_RUNS, QUICK_RUNS, show_audit
     from fliphat.policies.health import HealthWarning
 
     runs = chosen.runs or (FULL_RUNS if chosen.full else QUICK_RUNS)

@@ -25,6 +25,6 @@ def add(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fliphat.benchmark.table import show_ratios
+    from fliphat.lab.benchmark.table import show_ratios
 
     return show_ratios(chosen.repeats, as_json=chosen.json)

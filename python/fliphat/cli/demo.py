@@ -29,6 +29,6 @@ def add(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fliphat.experiments.demo import show_demo
+    from fliphat.lab.experiments.demo import show_demo
 
     return show_demo(chosen.repeats, out=chosen.out, as_json=chosen.json)

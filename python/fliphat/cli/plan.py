@@ -56,7 +56,7 @@ def add(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fliphat.planning.output import show_plan
+    from fliphat.lab.planning.output import show_plan
 
     return show_plan(
         dim=chosen.dim,

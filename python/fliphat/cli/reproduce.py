@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fliphat.experiments.reproduce import reproduce
+    from fliphat.lab.experiments.reproduce import reproduce
 
     return reproduce(
         chosen.name,

@@ -89,9 +89,9 @@ def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     import json
 
-    from fliphat.experiments.run.executors import cores
-    from fliphat.tables import simulate
-    from fliphat.tables.players import POLICIES
+    from fliphat.lab.experiments.run.executors import cores
+    from fliphat.lab.tables import simulate
+    from fliphat.lab.tables.players import POLICIES
 
     if chosen.out.exists() and not chosen.out.is_dir():
         raise ValueError(f"--out must be a directory, got {str(chosen.out)!r}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fliphat import arguments, theory
+from fliphat import arguments
 from fliphat.environments.contexts import ContextDistribution, Independent
+from fliphat.environments.hardness import hard_coefficient
 from fliphat.environments.linear import SparseLinear
 from fliphat.environments.truth import sparse_truth
 
@@ -132,7 +133,7 @@ def hard_instance(
     Returns
     -------
     SparseLinear
-        Its coefficients have the size :func:`fliphat.theory.hard_coefficient`.
+        Its coefficients have the size :func:`fliphat.environments.hardness.hard_coefficient`.
 
     Examples
     --------
@@ -140,7 +141,7 @@ def hard_instance(
     >>> env.arms, abs(env.truth[1]).round(4)
     (2, array([0.0074, 0.0074, 0.0074, 0.0074, 0.0074]))
     """
-    size = theory.hard_coefficient(
+    size = hard_coefficient(
         horizon=horizon,
         dim=dim,
         sparsity=sparsity,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Environment", "Played", "PlayedParts", "plain_block"]
+__all__ = ["Environment", "Played", "PlayedParts", "PlaysItself", "plain_block"]
 
 #: Numbers drawn at once where every arm's row is drawn: 64 MB of float32.
 _BLOCK_NUMBERS = 2**24
@@ -44,6 +44,14 @@ class Played:
 
     def __len__(self) -> int:
         return len(self.arms)
+
+
+@runtime_checkable
+class PlaysItself(Protocol):
+    """A policy that knows how to play a simulated environment: the baselines without privacy."""
+
+    def play(self, environment: Environment, rounds: int) -> Played:
+        """Play the next rounds of the environment."""
 
 
 class PlayedParts:

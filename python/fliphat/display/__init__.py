@@ -1,6 +1,0 @@
-"""What people see of a result: aligned tables, progress of a long task, and the style of figures."""
-
-from fliphat.display.progress import Progress
-from fliphat.display.text_table import TextTable
-
-__all__ = ["Progress", "TextTable"]

@@ -1,0 +1,77 @@
+"""What `fliphat inspect` and `fliphat verify` print: a store or a saved file in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fliphat.lab.display.text_table import TextTable
+
+__all__ = ["store_lines"]
+
+#: Arms that are named in the line about them.
+_MOST_ARMS = 20
+_COLUMNS = ("episode", "rounds", "columns picked", "noise", "in the estimate")
+
+
+def store_lines(facts: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines that tell what :func:`fliphat.policies.store.inspect.inspect_path` found."""
+    settings = facts["settings"]
+    versions = ", ".join(f"{name} {value}" for name, value in facts["format"].items() if name != "current")
+    age = "" if facts["format"]["current"] else "; opening it, or `fliphat migrate`, brings it up to date"
+    yield f"{facts['kind']} of format {versions}{age}"
+    if "in_use" in facts:
+        told = {True: "in use by a policy", False: "not in use", None: "whether it is in use is not known"}
+        yield told[facts["in_use"]]
+    if "sessions" in facts:
+        yield f"{facts['sessions']} sessions of workers" + (
+            "; played with a witness" if facts["witnessed"] else ""
+        )
+    if facts.get("handed_over"):
+        yield f"handed over to the file {facts['handed_over']!r}: the policy goes on there"
+    sparsity = f", sparsity {settings['sparsity']}" if "sparsity" in settings else ""
+    yield (
+        f"{facts['policy']}: dim {settings['dim']}{sparsity}, epsilon {settings['epsilon']:g}, "
+        f"delta {settings['delta']:g}, fit {settings['fit']}, loss {settings['loss']}, "
+        f"rounds_per_user {settings['rounds_per_user']}"
+    )
+    yield from _constants(settings.get("constants"))
+    if facts["arms"] is not None:
+        named = ", ".join(str(arm) for arm in facts["arms"][:_MOST_ARMS])
+        more = len(facts["arms"]) - _MOST_ARMS
+        yield f"arms {named}" + (f" and {more} more" if more > 0 else "")
+    yield f"episode {facts['episode']} is {facts['state']}; {facts['rounds']} rounds played"
+    if facts["guarantee"] is None:
+        yield f"not known without running its functions: {facts['not_known_because']}"
+    else:
+        yield f"{facts['remaining']} rounds until the estimate changes"
+        yield from _history(facts["history"])
+        yield "health: " + ("; ".join(facts["health"]) or "no sign of trouble")
+        yield facts["guarantee"]["text"]
+    if "private" in facts:
+        numbers = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts["private"].items())
+        yield f"PRIVATE, not to be passed on: {numbers}"
+
+
+def _constants(kept: Any) -> Iterator[str]:
+    """Yield which constants the policy goes on with; hard thresholding has none of its own."""
+    if isinstance(kept, str):
+        yield "constants of its fit: not recorded, those of the versions that did not record them"
+    elif kept is not None:
+        yield f"constants of its fit: {len(kept)} recorded, kept whatever a later version's are"
+
+
+def _history(history: list[dict[str, Any]]) -> Iterator[str]:
+    if not history:
+        return
+    rows = [
+        (
+            str(one["episode"]),
+            str(one["rounds"]),
+            str(one["sparsity"]),
+            "-" if one["noise_scale"] is None else f"{one['noise_scale']:.3g}",
+            str(len(one["indices"])),
+        )
+        for one in history
+    ]
+    yield TextTable.fitting(_COLUMNS, rows).text(rows)

@@ -1,0 +1,76 @@
+"""The experiments by name: the paper's, and some that nobody has published. One file each.
+
+A file of this folder whose name has no underscore in front is an experiment. It has ``NAME``, ``ORDER``
+(its place in lists) and ``build(quick)``, which returns an :class:`Experiment`: cells, published values,
+headline and figure. A new file is found by itself; nothing else has to be edited.
+
+All have d = 400, s* = 5, K = 3, s = 10, delta = 0.01, and contexts and coefficients as
+:class:`fliphat.environments.SparseLinear` draws them by default, unless they say otherwise. Every repeat
+draws coefficients of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from types import ModuleType
+from typing import Final
+
+from fliphat import arguments
+from fliphat.lab.experiments.catalog._parts import NO_PRIVACY, labels, no_privacy, playing_at_random
+from fliphat.lab.experiments.experiment import Experiment
+from fliphat.lab.experiments.run.cells import Cell
+
+__all__ = ["NAMES", "NO_PRIVACY", "Experiment", "experiment", "first_look"]
+
+
+def _files() -> dict[str, ModuleType]:
+    """Return the folder's experiments by name, in their order."""
+    found = [
+        importlib.import_module(f"{__name__}.{module.name}")
+        for module in pkgutil.iter_modules(__path__)
+        if not module.name.startswith("_")
+    ]
+    found.sort(key=lambda module: (module.ORDER, module.NAME))
+    by_name = {module.NAME: module for module in found}
+    if len(by_name) < len(found):
+        raise ValueError("every experiment must have a NAME of its own")
+    return by_name
+
+
+_FILES: Final = _files()
+
+#: Names of all experiments, the paper's first.
+NAMES: Final = tuple(_FILES)
+
+
+def experiment(name: str, *, quick: bool = False) -> Experiment:
+    """Return an experiment by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    quick : bool
+        A few repeats and fewer points, for a first look in seconds.
+
+    Examples
+    --------
+    >>> full, quick = experiment("regret-vs-arms"), experiment("regret-vs-arms", quick=True)
+    >>> full.repeats > quick.repeats, len(full.cells) > len(quick.cells), full.axis
+    (True, True, 'arms')
+    """
+    arguments.choice("experiment", name, NAMES)
+    built: Experiment = _FILES[name].build(quick)
+    return built
+
+
+def first_look(repeats: int) -> Experiment:
+    """Return what ``fliphat demo`` runs: regret against time, with the price of privacy beside it."""
+    published = experiment("regret-vs-time", quick=True)
+    private = [cell for cell in published.cells if dict(cell.labels)["policy"] == "FLIPHAT"]
+    like = private[0]
+    random = Cell(labels("random"), playing_at_random(), like.world, like.rounds, like.checkpoints)
+    without = Cell(labels(NO_PRIVACY), no_privacy(), like.world, like.rounds, like.checkpoints)
+    return dataclasses.replace(published, cells=(random, *private, without), repeats=repeats)

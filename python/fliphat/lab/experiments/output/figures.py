@@ -1,0 +1,65 @@
+"""The frame of every figure: panels side by side, the headline above, what was run below; PNG and SVG."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from fliphat.lab.display.figure_style import STYLE, write_title
+from fliphat.lab.experiments.experiment import Experiment
+from fliphat.lab.experiments.run.summary import Summary
+
+__all__ = ["draw", "draw_to"]
+
+# Width in inches and letters a line of the title, for figures of one panel and of two.
+_SIZES = {1: (7.6, 80), 2: (10.5, 110)}
+_HEIGHT = 4.8
+# The same for telephones: panels stand one above the other, and letters stay as large.
+_NARROW, _NARROW_LETTERS, _NARROW_NOTE = (4.4, 4.3), 44, 62
+
+
+def draw(experiment: Experiment, summaries: Sequence[Summary], stem: Path) -> list[Path]:
+    """Draw an experiment's figure; the files written, ``stem`` with the endings of their formats."""
+    paths = [stem.with_name(stem.name + ending) for ending in (".png", ".svg")]
+    draw_to(experiment, summaries, paths)
+    return paths
+
+
+def draw_to(
+    experiment: Experiment, summaries: Sequence[Summary], paths: Sequence[Path], *, narrow: bool = False
+) -> None:
+    """Draw an experiment's figure to files whose endings name their formats.
+
+    Parameters
+    ----------
+    narrow : bool
+        For the width of a telephone.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg", force=False)
+    from matplotlib import pyplot
+
+    count = len(experiment.panels)
+    width, letters = _SIZES[count]
+    shape, size = (1, count), (width, _HEIGHT)
+    if narrow:
+        letters, shape, size = _NARROW_LETTERS, (count, 1), (_NARROW[0], count * _NARROW[1])
+    with matplotlib.rc_context(STYLE):
+        figure, axes = pyplot.subplots(*shape, figsize=size, layout="constrained", squeeze=False)
+        # The last panel first: the order in which identifiers in the SVG are given.
+        for panel, place in reversed(list(zip(experiment.panels, axes.flat, strict=True))):
+            panel(place, experiment, summaries)
+        counts = sorted({summary.repeats for summary in summaries})
+        repeats = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        title = textwrap.fill(experiment.sentence(summaries), letters)
+        note = (
+            f"{experiment.name}: mean of {repeats} repeats with 95 % intervals; "
+            rf"$\delta$ = {experiment.delta}, T = {experiment.cells[0].rounds:,}"
+        )
+        write_title(figure, title, textwrap.fill(note, _NARROW_NOTE) if narrow else note)
+        for path in paths:
+            undated = {"Software": None} if path.suffix == ".png" else {"Date": None}
+            figure.savefig(path, metadata=undated if path.suffix in (".png", ".svg") else None)
+        pyplot.close(figure)

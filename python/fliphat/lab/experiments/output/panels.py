@@ -1,0 +1,151 @@
+"""Panels that several experiments draw: curves over time, and the last round against one label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fliphat.lab.display.figure_style import GREY, ORANGE, epsilon_colours, label_lines, shade, thousands
+from fliphat.lab.experiments.experiment import Experiment
+from fliphat.lab.experiments.output.table import at_the_end
+from fliphat.lab.experiments.run.summary import Summary
+
+__all__ = [
+    "BASELINES",
+    "draw_against_axis",
+    "draw_means",
+    "draw_over_time",
+    "draw_published",
+    "legend",
+    "sorted_by",
+]
+
+#: Policies without privacy: what figures call them, and their colours.
+BASELINES: Final = {
+    "random": ("playing at random", GREY),
+    "Lasso": ("Lasso, no privacy", ORANGE),
+    "no privacy": ("no privacy", "black"),
+}
+_DIAMOND: dict[str, Any] = {
+    "marker": "D", "markersize": 7, "markerfacecolor": "white", "linestyle": "none", "zorder": 5
+}  # fmt: skip
+_PUBLISHED: Final = "published; its privacy noise is too small for the proof"
+
+
+def draw_over_time(axes: Any, experiment: Experiment, summaries: Sequence[Summary]) -> None:
+    """Draw cumulative regret against rounds, a curve for each cell, beside what was published."""
+    colours = epsilon_colours([s.label("epsilon") for s in summaries if s.label("epsilon")])
+    curves: dict[Any, list[Summary]] = {}
+    for summary in summaries:
+        curves.setdefault(summary.labels, []).append(summary)
+    ends, published = [], []
+    for curve in curves.values():
+        epsilon = curve[0].label("epsilon")
+        if epsilon:
+            name, colour = _epsilon(epsilon), colours[epsilon]
+        else:
+            name, colour = BASELINES[curve[0].label("policy")]
+        x = [s.round for s in curve]
+        last = draw_means(axes, x, curve, colour, linestyle="-" if epsilon else "--")
+        ends.append((last, name, colour))
+        height = experiment.published_beside(curve[-1])
+        if height is not None:
+            published.append((x[-1], height, colour))
+    draw_published(axes, published)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(experiment.cells[0].checkpoints[0], experiment.cells[0].rounds)
+    axes.set_xlabel("round $t$")
+    axes.set_ylabel("cumulative regret")
+    thousands(axes.xaxis)
+    thousands(axes.yaxis)
+    label_lines(axes, ends)
+
+
+def draw_against_axis(
+    axes: Any,
+    experiment: Experiment,
+    summaries: Sequence[Summary],
+    *,
+    axis_name: str,
+    beside_published: bool = True,
+    crowded: Sequence[float] = (),
+) -> None:
+    """Draw the last round's regret against the experiment's axis, a curve for each epsilon.
+
+    Parameters
+    ----------
+    axes, experiment, summaries
+        As for every panel.
+    axis_name : str
+    beside_published : bool
+        True draws published values and a logarithmic height, which they need; False a linear height.
+    crowded : sequence of float
+        Ticks to leave out, because their numbers would touch.
+    """
+    ends = at_the_end(summaries)
+    colours = epsilon_colours([s.label("epsilon") for s in ends])
+    labels = []
+    published: list[tuple[float, float, Any]] = []
+    for epsilon, colour in colours.items():
+        curve = sorted_by(experiment.axis, (s for s in ends if s.label("epsilon") == epsilon))
+        x = [s.label(experiment.axis) for s in curve]
+        last = draw_means(axes, x, curve, colour, marker="o", markersize=4)
+        labels.append((last, _epsilon(epsilon), colour))
+        known = [(s.label(experiment.axis), experiment.published_beside(s)) for s in curve]
+        points = [(place, height) for place, height in known if height is not None and beside_published]
+        if points:
+            axes.plot(*zip(*points, strict=True), ":", linewidth=1, color=colour)
+        published.extend((place, height, colour) for place, height in points)
+    draw_published(axes, published)
+    axes.set_xscale("log")
+    if beside_published:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0)
+    ticks = sorted({s.label(experiment.axis) for s in ends})
+    thousands(axes.xaxis)
+    axes.set_xticks([tick for tick in ticks if tick not in crowded])
+    axes.xaxis.minorticks_off()
+    axes.set_xlabel(axis_name)
+    axes.set_ylabel("cumulative regret")
+    thousands(axes.yaxis)
+    label_lines(axes, labels)
+
+
+def draw_means(
+    axes: Any,
+    x: Sequence[float],
+    curve: Sequence[Summary],
+    colour: Any,
+    *,
+    divisor: float = 1.0,
+    **line: Any,
+) -> float:
+    """Draw means with their intervals and return the last mean, all divided by `divisor`."""
+    y = [s.mean / divisor for s in curve]
+    axes.plot(x, y, color=colour, **line)
+    shade(axes, x, [s.low / divisor for s in curve], [s.high / divisor for s in curve], colour)
+    return y[-1]
+
+
+def draw_published(axes: Any, points: Sequence[tuple[float, float, Any]]) -> None:
+    """Draw published values as diamonds, with a legend that says what is wrong with them."""
+    for x, y, colour in points:
+        axes.plot(x, y, color=colour, clip_on=False, **_DIAMOND)
+    if points:
+        legend(axes, axes.plot([], [], color=GREY, label=_PUBLISHED, **_DIAMOND))
+
+
+def legend(axes: Any, handles: Any) -> None:
+    """Put a legend above the axes, on the left."""
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=9)
+
+
+def sorted_by(label: str, summaries: Any) -> list[Summary]:
+    """Return summaries in ascending order of a label that is a number."""
+    return sorted(summaries, key=lambda s: float(s.label(label)))
+
+
+def _epsilon(value: float) -> str:
+    return rf"$\varepsilon$ = {value:g}"

@@ -1,0 +1,159 @@
+"""Policies made to measure for an environment; what recipes of policies call."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from fliphat import FLIPHAT, arguments
+from fliphat.environments import (
+    ClassificationBandit,
+    Environment,
+    OneHot,
+    SparseClicks,
+    SparseLinear,
+    from_classification,
+    hard_instance,
+    margin_family,
+    sparse_truth,
+)
+from fliphat.lab import peers
+from fliphat.lab.baselines import (
+    DoublyRobustLasso,
+    ExploreThenCommit,
+    GreedyIHT,
+    LassoBandit,
+    LinUCB,
+    ThresholdedLasso,
+    UniformRandom,
+)
+from fliphat.lab.baselines.base import Baseline
+from fliphat.lab.experiments.run.recipe import stable_name
+from fliphat.privacy.guarantee import PrivacyWarning
+
+__all__ = [
+    "doubly_robust_lasso",
+    "drawn_truth",
+    "explore_then_commit",
+    "greedy_iht",
+    "lasso",
+    "linucb",
+    "mixed_units",
+    "paper",
+    "peer",
+    "private",
+    "private_with_units",
+    "random",
+    "thresholded_lasso",
+]
+
+# Environments are made directly, and may not import experiments: their names are given here.
+for _make in (
+    ClassificationBandit,
+    OneHot,
+    SparseClicks,
+    SparseLinear,
+    from_classification,
+    hard_instance,
+    margin_family,
+):
+    stable_name(_make.__name__)(_make)
+
+
+@stable_name("private")
+def private(*, environment: Environment, seed: int, **options: Any) -> FLIPHAT:
+    """Return FLIPHAT with proven noise."""
+    return FLIPHAT(environment.dim, seed=seed, **options)
+
+
+@stable_name("private_with_units")
+def private_with_units(*, environment: SparseLinear, seed: int, **options: Any) -> FLIPHAT:
+    """Return FLIPHAT with proven noise that is told the units of the environment's columns."""
+    return FLIPHAT(environment.dim, seed=seed, column_scales=environment.column_scales, **options)
+
+
+@stable_name("mixed_units")
+def mixed_units(*, dim: int, seed: int, ratio: float = 1000.0, **options: Any) -> SparseLinear:
+    """Return an environment whose columns have units that differ by up to `ratio`."""
+    units = np.exp(np.random.default_rng([seed, dim]).uniform(-0.5, 0.5, dim) * np.log(ratio))
+    return SparseLinear(dim, column_scales=units, seed=seed, **options)
+
+
+@stable_name("drawn_truth")
+def drawn_truth(
+    *, dim: int, seed: int, sparsity: int, low: float, high: float, **options: Any
+) -> SparseLinear:
+    """Return an environment whose coefficients have sizes between `low` and `high`."""
+    truth = sparse_truth(dim, sparsity, low=low, high=high, seed=seed)
+    return SparseLinear(dim, coefficients=truth, seed=seed, **options)
+
+
+@stable_name("paper")
+def paper(*, environment: Environment, seed: int, **options: Any) -> FLIPHAT:
+    """Return FLIPHAT as the published simulations ran it: they knew the true coefficients' l1 norm."""
+    if environment.truth is None:
+        raise ValueError("environment must have linear truth for the paper's constants")
+    with warnings.catch_warnings():
+        # Every figure with this policy says that its noise is too small.
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return FLIPHAT(
+            environment.dim,
+            calibration="paper",
+            episodes="doubling",
+            warm_start=False,
+            l1_radius=float(np.abs(environment.truth[1]).sum()),
+            seed=seed,
+            **options,
+        )
+
+
+@stable_name("random")
+def random(*, environment: Environment, seed: int) -> UniformRandom:
+    """Return the policy that plays at random."""
+    return UniformRandom(environment.dim, seed=seed)
+
+
+@stable_name("lasso")
+def lasso(*, environment: Environment, seed: int, **options: Any) -> LassoBandit:
+    """Return the sparsity-agnostic Lasso bandit."""
+    return LassoBandit(environment.dim, seed=seed, **options)
+
+
+@stable_name("greedy_iht")
+def greedy_iht(*, environment: Environment, seed: int, **options: Any) -> GreedyIHT:
+    """Return greedy iterative hard thresholding without noise."""
+    return GreedyIHT(environment.dim, seed=seed, **options)
+
+
+@stable_name("linucb")
+def linucb(*, environment: Environment, seed: int, **options: Any) -> LinUCB:
+    """Return ridge LinUCB."""
+    return LinUCB(environment.dim, seed=seed, **options)
+
+
+@stable_name("peer")
+def peer(*, environment: Environment, seed: int, name: str, **options: Any) -> Baseline:
+    """Return a private linear bandit of others, by its name in `fliphat.lab.peers`."""
+    arguments.choice("name", name, tuple(peers.__all__))
+    made: Baseline = getattr(peers, name)(environment.dim, seed=seed, **options)
+    return made
+
+
+@stable_name("thresholded_lasso")
+def thresholded_lasso(*, environment: Environment, seed: int, **options: Any) -> ThresholdedLasso:
+    """Return the thresholded Lasso bandit."""
+    return ThresholdedLasso(environment.dim, seed=seed, **options)
+
+
+@stable_name("explore_then_commit")
+def explore_then_commit(*, environment: Environment, seed: int, **options: Any) -> ExploreThenCommit:
+    """Return explore-the-sparsity-then-commit."""
+    return ExploreThenCommit(environment.dim, seed=seed, **options)
+
+
+@stable_name("doubly_robust_lasso")
+def doubly_robust_lasso(*, environment: Environment, seed: int, **options: Any) -> DoublyRobustLasso:
+    """Return the doubly robust Lasso bandit."""
+    return DoublyRobustLasso(environment.dim, seed=seed, **options)

@@ -1,0 +1,321 @@
+"""What the peers have in common: a statistic, a rule of release, noise, and arms played on what was released.
+
+Everything after the noise is public. Rows and rewards wait between two boundaries of the rule, become
+integers and one sum (:mod:`fliphat.lab.peers.statistics`), and are forgotten.
+
+Peers are for simulation: to compare with, with noise that would protect. They keep no store, no user ids
+and no late rewards; :class:`fliphat.FLIPHAT` does.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_solve, solve_triangular
+
+from fliphat import arguments, kernels
+from fliphat.lab.baselines.base import Baseline
+from fliphat.lab.peers.statistics import Noise, Released, Rule, SecondMoments, Statistic, bought, price
+from fliphat.lab.peers.statistics.moments import GramAndMoment
+from fliphat.policies.outcomes import Environment, Played, PlayedParts
+from fliphat.privacy.priced import VectorNoise
+
+__all__ = [
+    "CALIBRATIONS",
+    "FAILURE",
+    "OptimisticPeer",
+    "Peer",
+    "PeerPrivacy",
+    "RidgePeer",
+    "SteppingPeer",
+    "default_norm",
+]
+
+CALIBRATIONS: Final = ("proven", "paper")
+
+#: alpha of confidence widths.
+FAILURE: Final = 0.01
+
+#: Rounds that are drawn at once for a policy that plays them one by one.
+_ROUNDS_AT_ONCE: Final = 256
+
+_Floats = npt.NDArray[np.float64]
+
+
+def default_norm(dim: int, context_norm: float | None) -> float:
+    """Return L: by default that of contexts whose columns have size 1."""
+    return math.sqrt(dim) if context_norm is None else arguments.positive("context_norm", context_norm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerPrivacy:
+    """What a peer's noise gives, computed from the noise itself.
+
+    Attributes
+    ----------
+    notion : str
+        "joint", "local" or "rewards only".
+    protects : str
+        What of one person may change.
+    epsilon, delta : float
+        What the noise really buys.
+    claimed_epsilon : float
+        What was asked for: with a paper's constants it may be far from `epsilon`, on either side.
+    proven : bool
+        Whether `epsilon` is a theorem about this code: integers before the noise, exact samplers. False where
+        the mechanism's own arithmetic is in floats.
+    """
+
+    notion: str
+    protects: str
+    epsilon: float
+    delta: float
+    claimed_epsilon: float
+    proven: bool = True
+
+    @property
+    def kept(self) -> bool:
+        """Whether the noise buys what was claimed; `epsilon` is within a millionth of the smallest shown."""
+        return self.epsilon <= self.claimed_epsilon * (1 + 1e-5)
+
+    def __str__(self) -> str:
+        kept = "keeps" if self.kept else "does NOT keep"
+        return (
+            f"{self.notion} privacy of {self.protects}: epsilon = {self.epsilon:.3g} at "
+            f"delta = {self.delta:g}; it {kept} the claimed {self.claimed_epsilon:g}"
+            + ("" if self.proven else " (in real arithmetic: its noise is made of floats)")
+        )
+
+
+class Peer(Baseline):
+    """A policy that learns from noisy sums of its rows."""
+
+    #: What a guarantee says; see :class:`PeerPrivacy`.
+    notion = "joint"
+    protects = "a round's contexts and reward"
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        statistic: Statistic,
+        rule: Rule,
+        noise: VectorNoise,
+        epsilon: float,
+        delta: float,
+        seed: int | None,
+    ) -> None:
+        super().__init__(dim, seed)
+        self.statistic, self.rule, self.noise = statistic, rule, noise
+        self.epsilon, self.delta = arguments.positive("epsilon", epsilon), delta
+        rng = None if seed is None else np.random.default_rng([seed, self.dim, 15])
+        self._running = rule.running(Noise(statistic, noise, rng))
+        self._next = rule.after(0)
+        self._new: list[tuple[npt.NDArray[Any], _Floats]] = []
+        self._estimate: _Floats = np.zeros(self.dim)
+
+    @staticmethod
+    def _proven(statistic: Statistic, rule: Rule, epsilon: float, delta: float) -> VectorNoise:
+        """Return the smallest noise that the claim allows."""
+        (noise,) = price(statistic, rule.nodes, epsilon=epsilon, delta=delta).noise
+        assert isinstance(noise, VectorNoise)
+        return noise
+
+    @property
+    def privacy(self) -> PeerPrivacy:
+        """What the noise buys."""
+        return PeerPrivacy(
+            notion=self.notion,
+            protects=self.protects,
+            epsilon=bought(self.noise, self.delta),
+            delta=self.delta,
+            claimed_epsilon=self.epsilon,
+        )
+
+    @property
+    def remaining(self) -> int:
+        """Rounds until the next boundary."""
+        return max(1, self._next - self.rounds)
+
+    @property
+    def estimate(self) -> _Floats:
+        """What arms are scored by, before any optimism."""
+        return self._estimate
+
+    @abstractmethod
+    def _read(self, released: Released) -> None:
+        """Learn from what was released: public."""
+
+    def _learn(self, rows: npt.NDArray[Any], rewards: _Floats) -> None:
+        self._new.append((rows, rewards))
+        if self.rounds >= self._next:
+            sums = np.zeros(self.statistic.size, np.int64)
+            for some_rows, some_rewards in self._new:
+                sums += self.statistic.of(some_rows, some_rewards)
+            rows_of_block = [some_rows for some_rows, _ in self._new]
+            self._new = []
+            released = self._release(sums, rows_of_block)
+            if released is not None:
+                self._read(released)
+            self._next = self.rule.after(self.rounds)
+
+    def _release(self, sums: npt.NDArray[np.int64], rows: list[npt.NDArray[Any]]) -> Released | None:
+        """Release the sums between two boundaries; None where public rules say to wait."""
+        return self._running.add(sums, sum(map(len, rows)))
+
+    def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        return np.asarray(kernels.select_arms(contexts, self._estimate, self._rng), np.int64)
+
+    def _play_some(self, environment: Environment, most: int) -> Any:
+        """Play greedily: the environment draws only what is looked at."""
+        outcome = environment.play(min(most, 4096), self._estimate)
+        self._take_in(outcome.rows, outcome.rewards)
+        return outcome
+
+
+class OptimisticPeer(Peer):
+    """A peer that solves normal equations, and may add a bonus for what is uncertain.
+
+    Parameters
+    ----------
+    optimistic : bool
+        Whether arms get the width times ``|x|_{V^-1}``; greedy otherwise.
+    """
+
+    def __init__(self, dim: int, *, optimistic: bool, **options: Any) -> None:
+        super().__init__(dim, **options)
+        self.optimistic = optimistic
+        # The Cholesky factor of V, in single precision: it is only asked for lengths of contexts.
+        self._root: npt.NDArray[np.float32] | None = None
+        self._bonus = 0.0
+
+    def _width(self, released: Released) -> float:
+        """Return how many units of ``|x|_{V^-1}`` an arm's bonus has; only asked of the optimistic."""
+        return 0.0
+
+    def _use(self, matrix: _Floats, moment: _Floats, released: Released) -> None:
+        if not self.optimistic:
+            self._estimate = np.asarray(np.linalg.solve(matrix, moment), np.float64)
+            return
+        root = _positive_root(matrix)
+        self._estimate = np.asarray(cho_solve((root, True), moment), np.float64)
+        self._root = np.asfortranarray(root, dtype=np.float32)
+        self._bonus = self._width(released)
+
+    def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        if self._root is None:
+            return super()._arms(contexts)
+        count, arms, dim = contexts.shape
+        # |C^-1 x| with C C' = V is the length of x under the inverse of V.
+        columns = contexts.reshape(-1, dim).T.astype(np.float32, copy=False)
+        whitened = solve_triangular(self._root, columns, lower=True, check_finite=False)
+        errors = np.linalg.norm(whitened, axis=0).reshape(count, arms)
+        return np.asarray((contexts @ self._estimate + self._bonus * errors).argmax(axis=1), np.int64)
+
+    def _play_some(self, environment: Environment, most: int) -> Any:
+        if self._root is None:
+            return super()._play_some(environment, most)
+        drawn = environment.draw(min(most, 1024))
+        outcome = drawn.settle(self._arms(drawn.contexts))
+        self._take_in(outcome.rows, outcome.rewards)
+        return outcome
+
+
+class RidgePeer(OptimisticPeer):
+    """A peer whose X'X is noisy, too."""
+
+    statistic: SecondMoments | GramAndMoment
+
+    @abstractmethod
+    def _shift(self, released: Released) -> float:
+        """Return what is added to the diagonal of the noisy X'X."""
+
+    def _noise_norm(self, released: Released, horizon: float) -> float:
+        """Return a bound on the operator norm of the noise in X'X that holds in all rounds with 1 - alpha.
+
+        ``sd * (2 sqrt(d) + sqrt(2 ln(2 T / alpha)))`` for a symmetric Gaussian matrix whose entries have the
+        deviation sd above the diagonal and sqrt(2) sd on it.
+        """
+        deviation = self.statistic.gram_deviation(self.noise) * math.sqrt(released.nodes)
+        return deviation * (2 * math.sqrt(self.dim) + math.sqrt(2 * math.log(2 * horizon / FAILURE)))
+
+    def _read(self, released: Released) -> None:
+        gram, moment = self.statistic.read(released.values)
+        gram[np.diag_indices(self.dim)] += self._shift(released)
+        self._use(gram, moment, released)
+
+
+class SteppingPeer(Baseline):
+    """A peer whose estimate changes with every round, greedily played."""
+
+    def __init__(self, dim: int, seed: int | None) -> None:
+        super().__init__(dim, seed)
+        self._estimate: _Floats = np.zeros(self.dim)
+
+    @property
+    @abstractmethod
+    def privacy(self) -> PeerPrivacy:
+        """What the noise buys."""
+
+    @abstractmethod
+    def _step_on(self, row: npt.NDArray[Any], reward: float) -> None:
+        """Learn from one round; `rounds` has counted it already."""
+
+    @property
+    def remaining(self) -> int:
+        """One round."""
+        return 1
+
+    @property
+    def estimate(self) -> _Floats:
+        """What arms are scored by."""
+        return self._estimate
+
+    def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        return np.asarray(kernels.select_arms(contexts, self._estimate, self._rng), np.int64)
+
+    def _learn(self, rows: npt.NDArray[Any], rewards: _Floats) -> None:
+        # Rewards that came together are learned from one by one, each as the round that it is.
+        self.rounds -= len(rewards)
+        for row, reward in zip(rows, rewards, strict=True):
+            self.rounds += 1
+            self._step_on(row, float(reward))
+
+    def play(self, environment: Environment, rounds: int) -> Played:
+        """Play simulated rounds, drawn many at a time and played one by one."""
+        if environment.dim != self.dim:
+            raise ValueError(
+                f"environment must have the policy's dim = {self.dim}, got dim = {environment.dim}"
+            )
+        parts = PlayedParts()
+        while parts.rounds < rounds:
+            drawn = environment.draw(min(rounds - parts.rounds, _ROUNDS_AT_ONCE))
+            count, arms = drawn.means.shape
+            rewards = [drawn.settle(np.full(count, arm), rows=False).rewards for arm in range(arms)]
+            chosen = np.zeros(count, np.int64)
+            for i, contexts in enumerate(drawn.contexts):
+                known = self._estimate.any()
+                arm = int((contexts @ self._estimate).argmax() if known else self._rng.integers(arms))
+                chosen[i] = arm
+                self.rounds += 1
+                self._step_on(contexts[arm], float(rewards[arm][i]))
+            parts.add(drawn.settle(chosen, rows=False))
+        return parts.joined()
+
+
+def _positive_root(matrix: _Floats) -> _Floats:
+    """Return a Cholesky factor, of eigenvalues raised to a small positive share of the largest if need be.
+
+    A width's shift makes the matrix positive with probability 1 - alpha; this is for the rest.
+    """
+    try:
+        return np.asarray(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        raised = np.maximum(values, 1e-3 * np.abs(values).max() + 1e-300)
+        return np.asarray(np.linalg.cholesky((vectors * raised) @ vectors.T))

@@ -1,0 +1,294 @@
+"""The policies that a table is played with, all through the same three calls.
+
+A player says how long its choice stays the same (`remaining`), which arms it would show (`choose`), and
+learns from rounds that happened (`learn`). Choosing has no consequences, so that a log can be replayed:
+rounds whose logged arm is another one are never learned from.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.lab.baselines.base import RefitTimes
+from fliphat.lab.tables.bandit import Logged, TableBandit
+from fliphat.policies import FLIPHAT, PrivateLinear
+
+__all__ = ["POLICIES", "PRIVATE", "Player", "Public", "make_player", "public_numbers"]
+
+#: In the order of tables; the private ones are played once for each epsilon.
+PRIVATE: Final = ("FLIPHAT", "PrivateLinear")
+POLICIES: Final = ("random", "constant", "LinUCB", *PRIVATE)
+#: Share of FLIPHAT's rounds that play any arm, an episode each: where arms have columns of their own, one
+#: that looked bad in a short first episode would never be tried again.
+EXPLORATION: Final = (0.2, 0.1, 0.1, 0.05, 0.05, 0.02)
+
+_FOREVER = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Public:
+    """Public numbers of a study, from which the private policies' arguments follow.
+
+    Attributes
+    ----------
+    arms, columns : int
+        K, and p with the constant one.
+    context_norm : float
+        Typical l2 norm of a row without its constant one.
+    delta : float
+    sparsity : int
+        Of FLIPHAT.
+    reward_range : (low, high)
+    """
+
+    arms: int
+    columns: int
+    context_norm: float
+    delta: float
+    sparsity: int
+    reward_range: tuple[float, float]
+
+    def arguments(self, policy: str, epsilon: float) -> dict[str, Any]:
+        """Return the arguments of a private policy, seed aside."""
+        common: dict[str, Any] = {"epsilon": epsilon, "delta": self.delta, "reward_range": self.reward_range}
+        if policy == "PrivateLinear":
+            # It has a constant of its own.
+            return {"arms": self.arms, "dim": self.columns - 1, **common, "context_norm": self.context_norm}
+        low, high = self.reward_range
+        return {
+            "dim": self.arms * self.columns,
+            "sparsity": self.sparsity,
+            **common,
+            "fit": "pursuit",
+            "context_scale": round(0.5 / self.arms**0.5, 3),
+            "reward_scale": round((high - low) / 2, 6),
+            "exploration": EXPLORATION,
+        }
+
+
+def public_numbers(bandit: TableBandit, delta: float | None, sparsity: int | None) -> Public:
+    """Return a study's public numbers; delta by default below 1/(2 n), with one digit."""
+    arms, columns = len(bandit.arms), bandit.features.matrix.shape[1]
+    if delta is None:
+        delta = min(1e-3, float(f"{0.4 / len(bandit):.0e}"))
+    if sparsity is None:
+        sparsity = min(arms * columns, max(8, 3 * arms))
+    # A number spread over -1 to 1 has a mean square of a third, and one of a category's columns is 1.
+    numbers = len(bandit.features.ranges)
+    norm = round(float(np.sqrt(numbers / 3 + bandit.features.filled - numbers)), 3)
+    return Public(arms, columns, norm, delta, sparsity, bandit.reward_range)
+
+
+class Player(ABC):
+    """A policy that plays rows of a table, one context vector a round."""
+
+    remaining: int = _FOREVER
+
+    @abstractmethod
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        """Return the arms for at most `remaining` rounds."""
+
+    @abstractmethod
+    def learn(self, rounds: Rounds) -> None:
+        """Take in rounds that happened."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """Rounds that happened.
+
+    Attributes
+    ----------
+    picked : ndarray of int64
+        Which rows of the last `choose` they are, ascending.
+    rows, arms, rewards : ndarray
+        Of those.
+    """
+
+    picked: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.float32]
+    arms: npt.NDArray[np.int64]
+    rewards: npt.NDArray[np.float64]
+
+
+def make_player(
+    policy: str, epsilon: float | None, public: Public, bandit: TableBandit, rng: np.random.Generator
+) -> Player:
+    """Return a new player."""
+    if policy == "random":
+        return _Random(public.arms, rng)
+    if policy == "constant":
+        return _Constant(_best_arm(bandit))
+    if policy == "LinUCB":
+        return _LinUCB(public, rng)
+    assert epsilon is not None
+    return (_Fliphat if policy == "FLIPHAT" else _PrivateLinear)(public, epsilon, rng)
+
+
+class _Random(Player):
+    def __init__(self, arms: int, rng: np.random.Generator) -> None:
+        self._arms, self._rng = arms, rng
+
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        return self._rng.integers(0, self._arms, len(rows))
+
+    def learn(self, *_: Any) -> None:
+        """Learn nothing."""
+
+
+class _Constant(Player):
+    def __init__(self, arm: int) -> None:
+        self._arm = arm
+
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        return np.full(len(rows), self._arm)
+
+    def learn(self, *_: Any) -> None:
+        """Learn nothing."""
+
+
+def _best_arm(bandit: TableBandit) -> int:
+    """Return the arm that earns most when always shown: in hindsight, so no policy can be sure to find it."""
+    known = bandit.outcomes
+    if not isinstance(known, Logged):
+        return int(np.bincount(known).argmax())
+    weights = 1 / known.propensities
+    arms = len(bandit.arms)
+    earned = np.bincount(known.arms, weights * known.rewards, arms)
+    return int((earned / np.bincount(known.arms, weights, arms)).argmax())
+
+
+class _LinUCB(Player):
+    """Ridge LinUCB with coefficients of its own for each arm, without privacy.
+
+    The same numbers as `fliphat.lab.baselines.LinUCB` on block contexts, whose Gram matrix is made of the
+    arms' own ones; a round costs K p^2 instead of K (K p)^2.
+    """
+
+    optimism: Final = 0.1
+
+    def __init__(self, public: Public, rng: np.random.Generator) -> None:
+        self._times, self._rounds, self._rng = RefitTimes(200), 0, rng
+        self._next = self._times.after(0)
+        self._gram = np.stack([np.eye(public.columns)] * public.arms)
+        self._correlations = np.zeros((public.arms, public.columns))
+        # Rewards as shares of their range: optimism is in their units.
+        self._low, self._width = public.reward_range[0], public.reward_range[1] - public.reward_range[0]
+        self._solve()
+
+    @property
+    def remaining(self) -> int:  # type: ignore[override]
+        return self._next - self._rounds
+
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        errors = np.stack([np.linalg.norm(rows @ one.T, axis=1) for one in self._whitening], axis=1)
+        return np.asarray((rows @ self._estimate.T + self.optimism * errors).argmax(axis=1), np.int64)
+
+    def learn(self, rounds: Rounds) -> None:
+        shares, arms = (rounds.rewards - self._low) / self._width, rounds.arms
+        for arm in np.unique(arms):
+            own = rounds.rows[arms == arm].astype(np.float64)
+            self._gram[arm] += own.T @ own
+            self._correlations[arm] += own.T @ shares[arms == arm]
+        self._rounds += len(arms)
+        if self._rounds >= self._next:
+            self._solve()
+            self._next = self._times.after(self._rounds)
+
+    def _solve(self) -> None:
+        self._whitening = np.linalg.inv(np.linalg.cholesky(self._gram))
+        solved = self._whitening @ self._correlations[:, :, None]
+        self._estimate = (self._whitening.transpose(0, 2, 1) @ solved)[:, :, 0]
+        self._whitening = self._whitening.astype(np.float32)
+        self._estimate = self._estimate.astype(np.float32)
+
+
+class _Fliphat(Player):
+    """FLIPHAT on block contexts: an arm sees the person in columns of its own."""
+
+    def __init__(self, public: Public, epsilon: float, rng: np.random.Generator) -> None:
+        self._public, self._rng = public, rng
+        seed = int(rng.integers(2**62))
+        self._policy = FLIPHAT(**public.arguments("FLIPHAT", epsilon), seed=seed)
+        self._episode, self._estimate = 0, np.zeros((public.arms, public.columns), np.float32)
+
+    @property
+    def remaining(self) -> int:  # type: ignore[override]
+        self._refresh()
+        return self._policy.remaining
+
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        self._refresh()
+        scores = rows @ self._estimate.T
+        best = scores == scores.max(axis=1, keepdims=True)
+        best |= self._rng.random((len(rows), 1)) < EXPLORATION[min(self._episode, len(EXPLORATION) - 1)]
+        # Equal scores, as before the first release, are broken uniformly.
+        return np.asarray((best * self._rng.random(best.shape)).argmax(axis=1), np.int64)
+
+    def learn(self, rounds: Rounds) -> None:
+        count = len(rounds.rows)
+        blocks = np.zeros((count, self._public.arms, self._public.columns), np.float32)
+        blocks[np.arange(count), rounds.arms] = rounds.rows
+        # Rounds that offer the chosen arm alone: the policy keeps just that row, as it would have anyway.
+        decisions = self._policy.select_batch(blocks.reshape(count, 1, -1))
+        self._policy.update_batch(decisions, rounds.rewards)
+
+    def _refresh(self) -> None:
+        """Fit a full episode now: arms are chosen by the estimate that is next."""
+        with self._policy._playing() as engine:
+            engine._ready()
+        if self._policy.episode != self._episode:
+            self._episode = self._policy.episode
+            dense = self._policy.estimate.to_dense().reshape(self._public.arms, self._public.columns)
+            self._estimate = dense.astype(np.float32)
+
+
+class _PrivateLinear(Player):
+    """PrivateLinear, one context a round."""
+
+    def __init__(self, public: Public, epsilon: float, rng: np.random.Generator) -> None:
+        self._public, self._rng = public, rng
+        seed = int(rng.integers(2**62))
+        self._policy = PrivateLinear(**public.arguments("PrivateLinear", epsilon), seed=seed)
+
+    @property
+    def remaining(self) -> int:  # type: ignore[override]
+        with self._policy._playing() as engine:
+            engine._ready()
+        return self._policy.remaining
+
+    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        rows = rows[:, 1:]
+        self._words = self._rng.integers(0, 2**64, len(rows), np.uint64)
+        scratch = np.empty((len(rows), rows.shape[1] + 1), np.float32)
+        with self._policy._playing() as engine:
+            engine._ready()  # a full episode is fitted now
+            arms, _ = engine.chooser.choose_dense(rows, self._public.arms, self._words, None, scratch, 0)
+        return np.asarray(arms, np.int64)
+
+    def learn(self, rounds: Rounds) -> None:
+        with self._policy._playing() as engine:
+            chooser = engine.chooser
+            # The same random words once more: the rounds that happened play the arms that were chosen.
+            engine.chooser = _Again(chooser, self._words[rounds.picked])  # type: ignore[assignment]
+            try:
+                decisions = engine.select_batch(rounds.rows[:, 1:], None, None)
+            finally:
+                engine.chooser = chooser
+            engine.update_batch(decisions, rounds.rewards)
+        assert np.array_equal(decisions.arms, rounds.arms)
+
+
+class _Again:
+    """Chooses arms by random words that were drawn before."""
+
+    def __init__(self, chooser: Any, words: npt.NDArray[np.uint64]) -> None:
+        self._chooser, self._words = chooser, words
+
+    def choose_dense(self, contexts: Any, arms: int, words: Any, *rest: Any) -> Any:
+        return self._chooser.choose_dense(contexts, arms, self._words, *rest)

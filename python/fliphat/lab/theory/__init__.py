@@ -1,0 +1,42 @@
+"""The paper's bounds, tuning and conditions as functions, with what it leaves open as arguments.
+
+Symbols: ``horizon`` T, ``dim`` d, ``arms`` K, ``sparsity`` s (the tuning parameter) or s* where only the
+truth matters, ``true_sparsity`` s*, ``context_bound`` x_max, ``l1_radius`` b_max, ``noise_scale`` sigma,
+``width`` Delta_*, ``alpha`` the margin exponent, ``upper_eigenvalue`` kappa-bar, ``lower_eigenvalue``
+kappa-underbar.
+
+Every bound is of the form "up to a constant": the numbers here are comparable with each other, and say how
+regret scales, not how large it is. Logarithms are natural unless said otherwise.
+
+References
+----------
+"FLIPHAT: Joint Differential Privacy for High Dimensional Sparse Linear Bandits": Theorem "Lower Bound",
+Proposition "Estimation Control for Episode l", Theorem "Regret bounds for FLIPHAT", and the appendix.
+"""
+
+from fliphat.lab.theory.eigenvalues import (
+    ar1_sparse_eigenvalues,
+    equicorrelated_sparse_eigenvalues,
+    sparse_eigenvalues,
+)
+from fliphat.lab.theory.lower import LowerBound, gap_in_proof, lower_bound_threshold, regret_lower_bound
+from fliphat.lab.theory.tuning import EstimationError, Tuning, arm_eigenvalues, estimation_error, tuning
+from fliphat.lab.theory.upper import UpperBound, privacy_threshold, regret_upper_bound
+
+__all__ = [
+    "EstimationError",
+    "LowerBound",
+    "Tuning",
+    "UpperBound",
+    "ar1_sparse_eigenvalues",
+    "arm_eigenvalues",
+    "equicorrelated_sparse_eigenvalues",
+    "estimation_error",
+    "gap_in_proof",
+    "lower_bound_threshold",
+    "privacy_threshold",
+    "regret_lower_bound",
+    "regret_upper_bound",
+    "sparse_eigenvalues",
+    "tuning",
+]

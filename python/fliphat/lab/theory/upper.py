@@ -1,0 +1,182 @@
+"""What FLIPHAT is shown to reach: Theorem "Regret bounds for FLIPHAT", and where privacy dominates."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from fliphat import arguments
+from fliphat.environments.hardness import MAX_DIM, MAX_HORIZON
+
+
+class UpperBound(NamedTuple):
+    """The terms of the regret bound.
+
+    Attributes
+    ----------
+    start : float
+        Before anything is known: ``x_max b_max (s + s*) ln d``.
+    non_private : float
+        ``I_alpha``, the statistical part.
+    private : float
+        ``J_alpha(epsilon, delta)``, the cost of privacy.
+    """
+
+    start: float
+    non_private: float
+    private: float
+
+    @property
+    def total(self) -> float:
+        """The bound: `start` plus the larger of the other two."""
+        return self.start + max(self.non_private, self.private)
+
+
+def regret_upper_bound(
+    *,
+    horizon: int,
+    dim: int,
+    sparsity: int,
+    true_sparsity: int,
+    epsilon: float,
+    delta: float,
+    alpha: float = 0.0,
+    width: float = 1.0,
+    context_bound: float = 1.0,
+    l1_radius: float = 1.0,
+    constant: float = 1.0,
+) -> UpperBound:
+    """Return the bound on FLIPHAT's expected regret (Theorem "Regret bounds for FLIPHAT").
+
+    With ``S = s + s*``, for finite alpha::
+
+        I = width^-alpha (T^((1-alpha)/2) - 1)/(1-alpha) (S^2 ln d)^((1+alpha)/2)
+        J = Psi_alpha(T) (S^3 ln(d)^2 ln(1/delta) / epsilon^2)^((1+alpha)/2)
+        Psi_alpha(T) = width^-alpha sum over n = 0 .. floor(log2 T) + 1 of n^(2 alpha + 2) / 2^(n alpha)
+
+    and for alpha = infinity ``I = S^2 ln d``, ``J = S^3 ln(d)^2 ln(1/delta) / epsilon^2``.
+
+    Parameters
+    ----------
+    horizon, dim, sparsity, true_sparsity : int
+        T, d, s and s*.
+    epsilon : float
+    delta : float
+        Above 0 and below 1/e.
+    alpha : float, default 0.0
+        Margin exponent: 0 (no margin) to ``math.inf`` (a gap of at least `width` in every round).
+    width : float
+        Delta_*.
+    context_bound, l1_radius : float
+        x_max and b_max.
+    constant : float
+        The constant of the bound, which the paper leaves open. It hides sigma, K (``K^2 log K`` in the proof)
+        and x_max.
+
+    Returns
+    -------
+    UpperBound
+
+    Notes
+    -----
+    The theorem prints ``T^((1-alpha)/2 - 1)`` in I; the appendix (cases 2 to 4) has the -1 outside the
+    exponent, which is what is used here, with its limit ``ln(T)/2`` at alpha = 1. The upper end of Psi's sum
+    counts doubling episodes, hence the logarithm to base 2, which the paper does not state.
+
+    Examples
+    --------
+    >>> bound = regret_upper_bound(horizon=20_000, dim=400, sparsity=10, true_sparsity=5,
+    ...                            epsilon=1.0, delta=0.01)
+    >>> round(bound.start), round(bound.non_private), round(bound.private)
+    (90, 5156, 926221)
+    """
+    both, dim_log = _size(dim, sparsity, true_sparsity)
+    epsilon, log_delta = arguments.positive("epsilon", epsilon), _log_delta(delta)
+    width = arguments.positive("width", width)
+    constant = arguments.positive("constant", constant)
+    bounds = arguments.positive("context_bound", context_bound) * arguments.positive("l1_radius", l1_radius)
+    growth, psi = _growth(horizon, alpha)
+    statistical, privacy = both**2 * dim_log, both**3 * dim_log**2 * log_delta / epsilon**2
+    non_private, private = statistical, privacy
+    if not math.isinf(alpha):
+        power = (1 + alpha) / 2
+        spread = -alpha * math.log(width)
+        non_private = growth * _exp(spread + power * math.log(statistical))
+        private = psi * _exp(spread + power * math.log(privacy))
+    return UpperBound(constant * bounds * both * dim_log, constant * non_private, constant * private)
+
+
+def privacy_threshold(
+    *, horizon: int, dim: int, sparsity: int, true_sparsity: int, delta: float, alpha: float = 0.0
+) -> float:
+    """Return epsilon-bar(alpha): below it the private term of the regret bound is the larger one.
+
+    Where ``J_alpha = I_alpha``: with ``S = s + s*``, ``sqrt(S ln(d) ln(1/delta))`` times
+    ``(Psi_alpha(T) (1-alpha)/(T^((1-alpha)/2) - 1))^(1/(1+alpha))`` for finite alpha, times 1 for alpha =
+    infinity. Remark 2 after the theorem gives the same with ``ln(T)^3 / sqrt(T)`` as the order of that factor
+    at alpha = 0.
+
+    Parameters
+    ----------
+    horizon, dim, sparsity, true_sparsity : int
+        T (at least 2), d, s and s*.
+    delta : float
+        Above 0 and below 1/e.
+    alpha : float, default 0.0
+
+    Returns
+    -------
+    float
+        The open constants of both terms are taken as equal. Remark 3 (the threshold grows with alpha) is
+        about orders in T: the constants in Psi make the values of moderate alpha larger than that of
+        infinity.
+
+    Examples
+    --------
+    >>> import math
+    >>> common = dict(horizon=10**9, dim=400, sparsity=10, true_sparsity=5, delta=0.01)
+    >>> [round(privacy_threshold(alpha=alpha, **common), 2) for alpha in (0, 1, math.inf)]
+    [6.08, 77.4, 20.34]
+    """
+    both, dim_log = _size(dim, sparsity, true_sparsity)
+    log_delta = _log_delta(delta)
+    arguments.integer("horizon", horizon, 2, MAX_HORIZON)
+    growth, psi = _growth(horizon, alpha)
+    order = math.sqrt(both * dim_log * log_delta)
+    return order if math.isinf(alpha) else order * (psi / growth) ** (1 / (1 + alpha))
+
+
+def _size(dim: int, sparsity: int, true_sparsity: int) -> tuple[int, float]:
+    """Return ``s + s*`` and ``ln d``."""
+    dim = arguments.integer("dim", dim, 2, MAX_DIM)
+    sparsity = arguments.integer("sparsity", sparsity, 1, dim)
+    return sparsity + arguments.integer("true_sparsity", true_sparsity, 1, dim), math.log(dim)
+
+
+def _log_delta(delta: float) -> float:
+    delta = arguments.real("delta", delta)
+    if not 0 < delta < math.exp(-1):
+        raise ValueError(
+            f"delta must be above 0 and below 1/e = 0.3679 for the theorem to apply, got {delta!r}"
+        )
+    return -math.log(delta)
+
+
+def _growth(horizon: int, alpha: float) -> tuple[float, float]:
+    """Return how I and J grow with T, for a width of 1; finite alpha only."""
+    horizon = arguments.integer("horizon", horizon, 1, MAX_HORIZON)
+    alpha = arguments.real("alpha", alpha)
+    if not alpha >= 0:
+        raise ValueError(f"alpha must be a number of at least 0, or math.inf, got {alpha!r}")
+    if math.isinf(alpha):
+        return 1.0, 1.0
+    exponent = (1 - alpha) / 2 * math.log(horizon)
+    growth = math.log(horizon) / 2 * (math.expm1(exponent) / exponent if exponent else 1.0)
+    last = horizon.bit_length()  # floor(log2 T) + 1, exactly
+    terms = [(2 * alpha + 2) * math.log(n) - n * alpha * math.log(2) for n in range(1, last + 1)]
+    return growth, math.fsum(_exp(term) for term in terms)
+
+
+def _exp(x: float) -> float:
+    """Return exp(x), infinity beyond the range of float64: such a bound says nothing."""
+    return math.inf if x > 709 else math.exp(x)

@@ -1,5 +1,0 @@
-"""What to expect before anyone is asked: the policy's episodes, worked out from public numbers alone."""
-
-from fliphat.planning.forecast import Plan, PlannedEpisode, plan
-
-__all__ = ["Plan", "PlannedEpisode", "plan"]

@@ -1,5 +1,0 @@
-"""The name that :mod:`fliphat.simulation` had first."""
-
-from fliphat.simulation import play
-
-__all__ = ["play"]
