@@ -7,11 +7,18 @@ it is over. Between them go three things, two of them public:
 - a *plan* of an episode, a pure function of settings, the episode's number and what is known, made when the
   episode opens and fixed from then on (`Fit.plan`);
 - the private rows of one whole episode, handed to `Fit.run` exactly once.
+
+A fit may carry **secret totals** from episode to episode: exact sums over everybody so far, which only its
+releases show, with noise. Such a fit has `FitWithTotals.run_totals` in place of `run`. The engine hands in
+the bytes that the release before handed out, and keeps the new ones in the same commit as the release, or
+neither; nothing shows them. It hands in None before the first release, and whenever it can't be sure that
+the bytes are those of the last release that anybody saw (a disputed copy): the fit then begins anew with
+empty totals, which is always sound.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +27,7 @@ from fliphat.fit.known import SparseEstimate
 from fliphat.fit.settings import EngineSettings
 from fliphat.privacy.guarantee import Guarantee
 
-__all__ = ["EpisodePlan", "Fit", "Known"]
+__all__ = ["EpisodePlan", "Fit", "FitWithTotals", "Known"]
 
 
 class Known(Protocol):
@@ -108,3 +115,35 @@ class Fit(Protocol[_Plan, _Known]):
 
     def guarantee(self, *, stacklevel: int = 2) -> Guarantee:
         """Return the claim that every plan's noise supports; `stacklevel` is for its warning, if any."""
+
+
+@runtime_checkable
+class FitWithTotals(Protocol):
+    """A fit that also keeps secret totals; see the module."""
+
+    def run_totals(
+        self,
+        plan: Any,
+        rows: Any,
+        rewards: npt.NDArray[np.float64],
+        present: npt.NDArray[np.bool_],
+        known: Any,
+        secret: bytes | None,
+    ) -> tuple[Any, bytes | None]:
+        """Do what `Fit.run` does, and return what is known then together with the new totals.
+
+        Parameters
+        ----------
+        plan, rows, rewards, present, known
+            As in `Fit.run`.
+        secret : bytes or None
+            What the call for the episode before returned; None to begin with empty totals. Run again for the
+            same episode (nobody saw the first), it is given the same bytes.
+
+        Returns
+        -------
+        known : Known
+        secret : bytes or None
+            The totals with this episode's rows in them, opaque to everybody else. They must name the episode
+            that they end with: a fit that is handed others than those of ``plan.episode - 1`` begins anew.
+        """

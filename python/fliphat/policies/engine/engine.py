@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.contexts import Crossed
-from fliphat.fit.base import Fit, Known
+from fliphat.fit.base import Fit, FitWithTotals, Known
 from fliphat.kernels import _rows
 from fliphat.policies.engine import inputs
 from fliphat.policies.engine.age import Ages
@@ -73,6 +73,7 @@ class Engine:
         self.store: Store | None = None
         self.after_release: Callable[[], None] | None = None
         self.secret = os.urandom(inputs.SECRET_BYTES)
+        self.totals: bytes | None = None  # of a fit that keeps secret ones, after the last release
         self.history: list[EpisodeFacts] = []
         self.users: dict[bytes, int] = {}
         self.keys: dict[bytes, Decision] = {}
@@ -605,13 +606,17 @@ class Engine:
         """Fit a claimed episode: what comes back is seen by nobody until it is committed."""
         share = self.settings.exploration_in(episode.index + 1)
         numbers, present = episode.rewards()
-        known = fit.run(episode.plan, rows, numbers, present, before)
+        totals = None
+        if isinstance(fit, FitWithTotals):
+            known, totals = fit.run_totals(episode.plan, rows, numbers, present, before, self.totals)
+        else:
+            known = fit.run(episode.plan, rows, numbers, present, before)
         facts = EpisodeFacts(
             **fit.facts(episode.plan, known), first_round=episode.first_round, estimate=known.estimate
         )
         plan = fit.plan(known.episodes, known)
         following = Episode(plan, episode.first_round + episode.length, self.settings.dtype, share)
-        return Released(facts, known, following)
+        return Released(facts, known, following, totals)
 
     def _records(self, releases: int) -> tuple[Record, Record]:
         """Return what a witness should know before and after the last of these releases."""
@@ -641,6 +646,7 @@ class Engine:
         assert released is not None
         if len(self.history) == index:
             self.history.append(released.facts)
+        self.totals = released.totals
         self.show(released.known)
         if self.store is not None:
             self.store.finish(index, released.following.length)

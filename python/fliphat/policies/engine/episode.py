@@ -38,6 +38,7 @@ class Released:
     facts: EpisodeFacts
     known: Known
     following: Episode
+    totals: bytes | None = None  # secret: see `fliphat.fit.base.FitWithTotals`
 
 
 class Episode:
