@@ -2,7 +2,7 @@
 
 import pytest
 
-from fliphat.lab.benchmark.races import races
+from fliphat.lab.benchmark.races import one_thread_blas, races
 
 
 @pytest.fixture(scope="module", params=list(races()), ids=lambda make: None)
@@ -11,10 +11,9 @@ def race(request):
 
 
 @pytest.mark.parametrize("who", ["kernel", "two threads", "plain NumPy", "best NumPy", "read bandwidth"])
-def test_race(benchmark, race, who):
+def test_race(timed, race, who):
     contestants = race.contestants()
     if who not in contestants:
         pytest.skip(f"no {who!r} in this race")
-    benchmark.group = f"{race.name}, {race.size}"
-    benchmark.name = who
-    benchmark.pedantic(contestants[who], rounds=10, warmup_rounds=1)
+    with one_thread_blas():
+        timed(contestants[who], f"{race.name}, {race.size}", who)

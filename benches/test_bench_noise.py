@@ -16,13 +16,8 @@ dp.enable_features("contrib")
 FLOATS = dp.vector_domain(dp.atom_domain(T=float, nan=False))
 
 
-def race(benchmark, group, contestant):
-    benchmark.group = group
-    benchmark.pedantic(contestant, rounds=5, warmup_rounds=1)
-
-
 @pytest.mark.parametrize("who", ["kernel", "kernel on a list", "OpenDP"])
-def test_laplace(benchmark, who):
+def test_laplace(timed, who):
     """OpenDP takes a list; most of our time on one is NumPy reading it."""
     array = np.zeros(10**4)
     listed = array.tolist()
@@ -31,12 +26,12 @@ def test_laplace(benchmark, who):
         "kernel on a list": partial(kernels.laplace_mechanism, listed, 1.0),
         "OpenDP": partial(dp.m.make_laplace(FLOATS, dp.l1_distance(T=float), scale=1.0), listed),
     }
-    race(benchmark, "laplace_mechanism, 10,000 values", contestants[who])
+    timed(contestants[who], "laplace_mechanism, 10,000 values")
 
 
 @pytest.mark.parametrize("who", ["kernel", "OpenDP"])
 @pytest.mark.parametrize("largest", [1, 1_000])
-def test_top_k(benchmark, who, largest):
+def test_top_k(timed, who, largest):
     """The same scores in steps of 0.0001: scale 0.1 there is 1,000 steps here. We also release values."""
     scores = np.random.default_rng(0).integers(0, largest * 10_000, 4_000)
     opendp_top_k = dp.m.make_noisy_top_k(
@@ -46,4 +41,4 @@ def test_top_k(benchmark, who, largest):
         "kernel": partial(kernels.peel, scores, 10, pick_scale=1_000, value_scale=1_000),
         "OpenDP": partial(opendp_top_k, (scores * 1e-4).tolist()),
     }
-    race(benchmark, f"noisy top-k, d = 4,000, k = 10, scale 0.1, scores up to {largest:,}", contestants[who])
+    timed(contestants[who], f"noisy top-k, d = 4,000, k = 10, scale 0.1, scores up to {largest:,}")

@@ -28,9 +28,8 @@ def learned(contexts, **changes):
 
 
 @pytest.mark.parametrize("where", ["memory", "batch", "full"])
-def test_one_round_at_a_time(benchmark, contexts, tmp_path, where):
+def test_one_round_at_a_time(timed, contexts, tmp_path, where):
     count = 50 if where == "full" else ROUNDS
-    benchmark.group, benchmark.name = "select + update", f"{where}, {count} rounds"
     changes = {} if where == "memory" else {"durability": where}
     numbers = iter(range(10**6))
 
@@ -42,12 +41,11 @@ def test_one_round_at_a_time(benchmark, contexts, tmp_path, where):
         for i in range(count):
             policy.update(policy.select(contexts[i]), 0.5)
 
-    benchmark.pedantic(play, setup=fresh, rounds=7, warmup_rounds=1)
+    timed(play, "select + update", f"{where}, {count} rounds", setup=fresh)
 
 
 @pytest.mark.parametrize("who", ["select_batch", "select_arms + copy of the chosen rows"])
-def test_a_batch(benchmark, contexts, who):
-    benchmark.group, benchmark.name = f"batch of {BATCH} rounds, {ARMS} arms, {DIM} columns", who
+def test_a_batch(timed, contexts, who):
     policy = learned(contexts)
     theta, rng = policy.estimate.to_dense(), np.random.default_rng(0)
     kept, rounds, flat = np.zeros((2 * BATCH, DIM), np.float32), np.arange(BATCH), contexts.reshape(-1, DIM)
@@ -65,4 +63,5 @@ def test_a_batch(benchmark, contexts, who):
         chosen = kernels.select_arms(contexts[:-1], theta, rng)
         np.take(flat, rounds[:-1] * ARMS + chosen, axis=0, out=kept[: BATCH - 1], mode="clip")
 
-    benchmark.pedantic(batch if who == "select_batch" else parts, setup=fresh, rounds=15, warmup_rounds=2)
+    run = batch if who == "select_batch" else parts
+    timed(run, f"batch of {BATCH} rounds, {ARMS} arms, {DIM} columns", who, setup=fresh)

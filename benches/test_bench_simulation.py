@@ -52,9 +52,8 @@ def test_the_twin_simulates_the_same_world(setting):
 
 
 @pytest.mark.parametrize("who", ["lazy", "lazy, no rows", "plain", "plain NumPy"])
-def test_bench_linear(benchmark, setting, who):
+def test_bench_linear(timed, setting, who):
     env, estimate, rows = setting
-    benchmark.group = f"linear, T={ROUNDS} d={DIM} K={ARMS}"
 
     def plain():
         for start in range(0, ROUNDS, BATCH):
@@ -67,10 +66,9 @@ def test_bench_linear(benchmark, setting, who):
         "plain": plain,
         "plain NumPy": lambda: numpy_run(env, estimate, rows),
     }[who]
-    benchmark.pedantic(run, rounds=5, warmup_rounds=1)
+    timed(run, f"linear, T={ROUNDS} d={DIM} K={ARMS}")
 
 
-def test_bench_clicks(benchmark):
+def test_bench_clicks(timed):
     env = SparseClicks(seed=1)
-    benchmark.group = "clicks, 20 000 rounds, d=509 256, 50 non-zeros, K=5"
-    benchmark.pedantic(lambda: env.play(20_000, env.truth), rounds=3, warmup_rounds=1)
+    timed(lambda: env.play(20_000, env.truth), "clicks, 20 000 rounds, d=509 256, 50 non-zeros, K=5")

@@ -6,15 +6,19 @@ best time of each is taken, so that a busy machine slows all of them alike.
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from fliphat import _native, kernels, reference
+from fliphat.lab.benchmark import twins
 
 #: Runs before the one that is timed: each meets its own data warm, not what the one before left in the cache.
 _WARM_UPS = 4
@@ -24,7 +28,10 @@ Contestant = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Race:
-    """One row of the table: `kernel` against the plain twin and the best one."""
+    """One row of the table: `kernel` against the plain twin and the best one.
+
+    ``random`` says that contestants draw noise: their results differ.
+    """
 
     name: str
     size: str
@@ -33,6 +40,7 @@ class Race:
     best: Contestant | None = None
     two_threads: Contestant | None = None
     read_bound: Contestant | None = None
+    random: bool = False
 
     def contestants(self) -> dict[str, Contestant]:
         """Everyone who runs, by name."""
@@ -46,33 +54,32 @@ class Race:
         return {name: run for name, run in everyone.items() if run is not None}
 
 
-def races() -> Iterator[Callable[[], Race]]:
-    """All races, each made when called: together their data would fill the memory."""
-    for d in (400, 4_000, 509_256):
-        yield partial(_projection, d)
-    for dtype, n, d in (
-        (np.float32, 8_192, 400),
-        (np.float32, 8_192, 4_000),
-        (np.float32, 128, 509_256),
-        (np.float64, 8_192, 400),
-    ):
-        yield partial(_dense_gradient, dtype, n, d)
-    yield _sparse_gradient
-    yield _relative_gradient
-    yield _shifted_gradient
-    yield _whitened_gradient
-    yield _settled_sums
-    yield _kalman_step
-    for dtype in (np.float32, np.float64):
-        yield partial(_second_moments, dtype)
-    for n, d in ((8_192, 400), (2_048, 4_000), (16, 509_256)):
-        yield partial(_selection, n, d)
-    yield _laplace
-    for sigma in (1, 1_000, 2**40):
-        yield partial(_rounded_gaussian, sigma)
-    for d, s, shape in ((509_256, 50, "one dominates"), (509_256, 50, "all equal"), (400, 10, "random")):
-        yield partial(_exponential_peel, d, s, shape)
-    yield _noisy_max_peel
+def races(*, tiny: bool = False) -> Iterator[Callable[[], Race]]:
+    """All races, each made when called: together their data would fill the memory.
+
+    With `tiny`, each kind once, on data so small that a test can run them all.
+    """
+    for make, sizes, smallest in _ALL:
+        for size in [smallest] if tiny else sizes:
+            yield partial(make, *size)
+
+
+@contextmanager
+def one_thread_blas() -> Iterator[bool]:
+    """Hold NumPy's BLAS to one thread, as the kernels it races are; false where it can't be told to."""
+    # Symbols of the libraries that an extension loads are found in it, too.
+    library = ctypes.CDLL(import_module("numpy._core._multiarray_umath").__file__)
+    for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads"):
+        get, put = (getattr(library, name.format(act), None) for act in ("get", "set"))
+        if get is not None and put is not None:
+            before = get()
+            put(1)
+            try:
+                yield True
+            finally:
+                put(before)
+            return
+    yield False
 
 
 def best_times(race: Race, repeats: int) -> dict[str, float]:
@@ -81,7 +88,7 @@ def best_times(race: Race, repeats: int) -> dict[str, float]:
     best = dict.fromkeys(everyone, float("inf"))
     for _ in range(repeats):
         for name, run in everyone.items():
-            for _ in range(_WARM_UPS):
+            for _ in range(_WARM_UPS if repeats > 1 else 0):
                 run()
             start = time.perf_counter()
             run()
@@ -122,12 +129,11 @@ def _dense_gradient(dtype: type, n: int, d: int) -> Race:
     )
 
 
-def _sparse_gradient() -> Race:
+def _sparse_gradient(n: int, d: int, stored: int) -> Race:
     import scipy.sparse as sp
 
-    n, d, stored = 100_000, 509_256, 50
     rng = np.random.default_rng(0)
-    # One column from each of 50 equal slices: uniform, increasing and never repeated.
+    # One column from each of `stored` equal slices: uniform, increasing and never repeated.
     columns = (np.arange(stored) + rng.random((n, stored))) * (d / stored)
     X = sp.csr_array(
         (
@@ -144,77 +150,63 @@ def _sparse_gradient() -> Race:
         kernel=lambda: kernels.clipped_gradient(X, y, theta, 2.0, threads=1),
         two_threads=lambda: kernels.clipped_gradient(X, y, theta, 2.0, threads=2),
         plain=lambda: reference.clipped_gradient(X, y, theta, 2.0),
+        best=lambda: twins.sparse_gradient(X, y, theta, 2.0),
     )
 
 
-#: Rows of the races of pursuit's sums: an episode of the published world, five columns of it public.
-_ROWS, _DIM, _PUBLIC = 8_192, 400, 5
+#: Columns of an episode of the published world that are public.
+_PUBLIC = 5
 
 
-def _episode() -> tuple[Any, Any, Any]:
+def _episode(n: int, d: int) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(14)
-    X = rng.standard_normal((_ROWS, _DIM), np.float32)
-    return X, rng.standard_normal(_ROWS), rng.permutation(_DIM)[:_PUBLIC]
+    X = rng.standard_normal((n, d), np.float32)
+    return X, rng.standard_normal(n), rng.permutation(d)[:_PUBLIC]
 
 
-def _relative_gradient() -> Race:
-    X, y, columns = _episode()
-    out, weights = np.zeros((_ROWS, 1 + _PUBLIC)), np.linspace(-1, 1, 1 + _PUBLIC)
+def _relative_gradient(n: int, d: int) -> Race:
+    X, y, columns = _episode(n, d)
+    out, weights = np.zeros((n, 1 + _PUBLIC)), np.linspace(-1, 1, 1 + _PUBLIC)
     given = (X, y, columns, weights, 2.0, out)
     return Race(
         "relative_gradient float32",
-        f"{_ROWS:,} x {_DIM}, {_PUBLIC} public",
+        f"{n:,} x {d}, {_PUBLIC} public",
         kernel=lambda: kernels.relative_gradient(*given, threads=1),
         two_threads=lambda: kernels.relative_gradient(*given, threads=2),
         plain=lambda: reference.relative_gradient(*given),
+        best=lambda: twins.relative_gradient(*given),
     )
 
 
-def _shifted_gradient() -> Race:
-    X, y, _ = _episode()
+def _shifted_gradient(n: int, d: int) -> Race:
+    X, y, _ = _episode(n, d)
     return Race(
         "shifted_gradient float32",
-        f"{_ROWS:,} x {_DIM}",
+        f"{n:,} x {d}",
         kernel=lambda: kernels.shifted_gradient(X, y, 2.0, shifts=y, threads=1),
         two_threads=lambda: kernels.shifted_gradient(X, y, 2.0, shifts=y, threads=2),
         plain=lambda: reference.shifted_gradient(X, y, 2.0, shifts=y),
+        best=lambda: twins.shifted_gradient(X, y, 2.0, y),
     )
 
 
-def _whitened_gradient() -> Race:
-    X, y, columns = _episode()
-    support, whiten = X[:, columns].astype(np.float64), np.tri(_PUBLIC)
-
-    def multiply_then_round() -> Any:
-        # Rows of a product may be added in another order than the kernel's: same speed, not the same bits.
-        steps = (support @ whiten.T) * (y * (2**15 / 2.0))[:, None]
-        return np.rint(steps.clip(-(2**15), 2**15)).sum(axis=0)
-
-    return Race(
-        "whitened_gradient",
-        f"{_ROWS:,} x {_PUBLIC}",
-        kernel=lambda: kernels.whitened_gradient(support, y, whiten, 2.0, threads=1),
-        two_threads=lambda: kernels.whitened_gradient(support, y, whiten, 2.0, threads=2),
-        plain=lambda: reference.whitened_gradient(support, y, whiten, 2.0),
-        best=multiply_then_round,
-    )
-
-
-def _settled_sums() -> Race:
-    X, y, columns = _episode()
-    support, whiten = X[:, columns].astype(np.float64), np.tri(_PUBLIC + 1)
+def _settled_sums(n: int, d: int) -> Race:
+    X, y, columns = _episode(n, d)
+    support, whiten = np.ascontiguousarray(X[:, columns], np.float64), np.tri(_PUBLIC + 1)
     measure: dict[str, Any] = {"whiten": whiten, "clip": 2.0, "radius": 4_095, "scale": 900.0, "cap": 3.0}
-    new = np.setdiff1d(np.arange(_DIM), columns)[:1]
+    new = np.setdiff1d(np.arange(d), columns)[:1]
     return Race(
         "settled_sums",
-        f"{_ROWS:,} x {_PUBLIC + 1}",
+        f"{n:,} x {_PUBLIC + 1}",
         kernel=lambda: kernels.settled_sums(X, new, support, y, **measure, threads=1),
         two_threads=lambda: kernels.settled_sums(X, new, support, y, **measure, threads=2),
         plain=lambda: reference.settled_sums(X, new, support, y, **measure),
+        best=lambda: twins.settled_sums(X, new, support, y, **measure),
     )
 
 
 def _kalman_step() -> Race:
+    """Plain NumPy on matrices of seven rows is the best there is."""
     known, m = 1 + _PUBLIC, 2 + _PUBLIC
     rng = np.random.default_rng(2)
     moments = np.eye(m) + 0.05 * np.outer(rng.normal(size=m), np.ones(m))
@@ -222,17 +214,22 @@ def _kalman_step() -> Race:
     rule = kernels.KalmanRule(1.0, 400.0, 0.05, 0.001, 1e-12, 0.15, 0.65, 0.01, 0.16, 0.003, 0.003, 0.8, 2.0)
     given = (*before, rng.normal(size=m), moments, np.array([0.4]))
     public: dict[str, Any] = {"whiten": np.eye(m), "typical": np.eye(m), "rule": rule, "most": _PUBLIC}
+
+    def twin() -> Any:
+        return reference.kalman_step(*given, **public)
+
     return Race(
         "kalman_step",
         f"{known} known, 1 new",
         kernel=lambda: kernels.kalman_step(*given, **public),
-        plain=lambda: reference.kalman_step(*given, **public),
+        plain=twin,
+        best=twin,
     )
 
 
-def _second_moments(dtype: type) -> Race:
+def _second_moments(dtype: type, n: int, d: int) -> Race:
     """Plain NumPy is the twin; the best is BLAS on float64 rows as they are, without integers or a ball."""
-    n, d, radius = 8_192, 128, 2**15 - 1
+    radius = 2**15 - 1
     rows = np.random.default_rng(15).standard_normal((n, d))
     X: np.ndarray[Any, Any] = rows.astype(dtype)
     # Most rows are inside the ball, some are cut.
@@ -252,37 +249,36 @@ def _selection(n: int, d: int) -> Race:
     contexts = rng.standard_normal((n, 3, d), np.float32)
     theta = _sparse_theta(rng, d, 10)
     narrow = theta.astype(np.float32)
-
-    def gather_then_multiply() -> Any:
-        support = np.flatnonzero(narrow)
-        return (contexts[..., support] @ narrow[support]).argmax(-1)
-
     return Race(
         "select_arms float32",
         f"({n:,}, 3, {d:,})",
         kernel=lambda: kernels.select_arms(contexts, theta, rng),
         plain=lambda: (contexts @ narrow).argmax(-1),
-        best=gather_then_multiply,
+        best=lambda: twins.select_arms(contexts, narrow),
     )
 
 
-def _laplace() -> Race:
+def _laplace(count: int) -> Race:
     rng = np.random.default_rng(0)
     return Race(
         "laplace",
-        "1,000,000 samples",
-        kernel=lambda: kernels.laplace(1.0, 10**6),
-        plain=lambda: reference.laplace(1.0, 10**6, rng),
+        f"{count:,} samples",
+        kernel=lambda: kernels.laplace(1.0, count),
+        plain=lambda: reference.laplace(1.0, count, rng),
+        best=lambda: twins.laplace_noise(1.0, count, rng),
+        random=True,
     )
 
 
-def _rounded_gaussian(sigma: int) -> Race:
-    values, rng = np.zeros(10**6, np.int64), np.random.default_rng(0)
+def _rounded_gaussian(count: int, sigma: int) -> Race:
+    values, rng = np.zeros(count, np.int64), np.random.default_rng(0)
     return Race(
         "gaussian_release",
-        f"1,000,000 values, sigma {sigma:,}",
+        f"{count:,} values, sigma {sigma:,}",
         kernel=lambda: kernels.gaussian_release(values, sigma),
         plain=lambda: reference.gaussian_release(values, sigma, rng),
+        best=lambda: twins.gaussian_noise(sigma, count, rng),
+        random=True,
     )
 
 
@@ -299,15 +295,53 @@ def _exponential_peel(d: int, s: int, shape: str) -> Race:
         kernel=lambda: kernels.peel(v, s, pick_scale=1_000, value_scale=1_000),
         plain=partial(twin, mechanism="laplace"),
         best=partial(twin, mechanism="exponential"),
+        random=True,
     )
 
 
-def _noisy_max_peel() -> Race:
+def _noisy_max_peel(d: int, s: int) -> Race:
     rng = np.random.default_rng(0)
-    v = rng.integers(-5_000, 5_000, 4_000)
+    v = rng.integers(-5_000, 5_000, d)
     return Race(
         "peel laplace",
-        "d = 4,000, s = 20",
-        kernel=lambda: kernels.peel(v, 20, pick_scale=1_000, value_scale=1_000, mechanism="laplace"),
-        plain=lambda: reference.peel(v, 20, pick_scale=1_000, value_scale=1_000, rng=rng),
+        f"d = {d:,}, s = {s}",
+        kernel=lambda: kernels.peel(v, s, pick_scale=1_000, value_scale=1_000, mechanism="laplace"),
+        plain=lambda: reference.peel(v, s, pick_scale=1_000, value_scale=1_000, rng=rng),
+        best=lambda: twins.noisy_max_peel(v, s, 1_000, 1_000, rng),
+        random=True,
     )
+
+
+#: Each kind of race: who makes it, its sizes in the table, and one for tests.
+_ALL: list[tuple[Callable[..., Race], list[tuple[Any, ...]], tuple[Any, ...]]] = [
+    (_projection, [(400,), (4_000,), (509_256,)], (40,)),
+    (
+        _dense_gradient,
+        [
+            (np.float32, 8_192, 400),
+            (np.float32, 8_192, 4_000),
+            (np.float32, 128, 509_256),
+            (np.float64, 8_192, 400),
+        ],
+        (np.float32, 64, 40),
+    ),
+    (_sparse_gradient, [(100_000, 509_256, 50)], (64, 400, 5)),
+    (_relative_gradient, [(8_192, 400)], (64, 40)),
+    (_shifted_gradient, [(8_192, 400)], (64, 40)),
+    (_settled_sums, [(8_192, 400)], (64, 40)),
+    (_kalman_step, [()], ()),
+    (
+        _second_moments,
+        [(np.float32, 8_192, 128), (np.float64, 8_192, 128), (np.float64, 8_192, 24)],
+        (np.float64, 64, 5),
+    ),
+    (_selection, [(8_192, 400), (2_048, 4_000), (16, 509_256)], (8, 40)),
+    (_laplace, [(10**6,)], (100,)),
+    (_rounded_gaussian, [(10**6, 1), (10**6, 1_000), (10**6, 2**40)], (100, 1_000)),
+    (
+        _exponential_peel,
+        [(509_256, 50, "one dominates"), (509_256, 50, "all equal"), (400, 10, "random")],
+        (40, 5, "random"),
+    ),
+    (_noisy_max_peel, [(4_000, 20)], (40, 5)),
+]
