@@ -302,4 +302,47 @@ MUTANTS = [
         "private::peel::tests::values_of_every_size_and_rank_are_released_with_noise",
         "one coefficient of every estimate",
     ),
+    Mutant(
+        "a ledger that prices one row of a person",
+        "python/fliphat/privacy/ledger.py",
+        "rows=noise.rounds_per_user,  # all",
+        "rows=1,  # all",
+        "tests/privacy/test_ledger.py::test_rows_of_one_person_make_every_release_as_much_larger",
+        "people with several rows, whose fits are priced together",
+    ),
+    Mutant(
+        "a fit in parts that is written down when it is over",
+        "python/fliphat/regression/base.py",
+        "            guarantee = self.ledger.spend(guarantee.rho, guarantee)\n"
+        "        if isinstance(rows, DaskRows):\n"
+        "            known, releases = parts_from_blocks(plan, rows, y)\n"
+        "        else:\n"
+        "            known, releases = solvers.parts_from_rows(plan, rows, y)\n",
+        "            pass\n"
+        "        if isinstance(rows, DaskRows):\n"
+        "            known, releases = parts_from_blocks(plan, rows, y)\n"
+        "        else:\n"
+        "            known, releases = solvers.parts_from_rows(plan, rows, y)\n"
+        "        if self.ledger is not None:\n"
+        "            guarantee = self.ledger.spend(guarantee.rho, guarantee)\n",
+        "tests/privacy/test_ledger.py::test_a_refused_fit_has_read_no_row",
+        "everyone, once the budget is spent",
+    ),
+    Mutant(
+        "a ledger that forked children spend",
+        "python/fliphat/privacy/ledger_file.py",
+        "if self._owner != (process.token, os.getpid()):",
+        "if self._owner is None:",
+        "tests/privacy/test_ledger.py::test_a_forked_child_can_read_and_cannot_spend",
+        "everyone, once for each child",
+    ),
+    Mutant(
+        "a ledger's file that is read before it is locked",
+        "python/fliphat/privacy/ledger_file.py",
+        'with self._transaction("BEGIN IMMEDIATE") as connection:\n            fits = self._read(connection)\n',
+        'with self._transaction("BEGIN") as connection:\n            connection.execute("COMMIT")\n'
+        '            fits = self._read(connection)\n            connection.execute("BEGIN IMMEDIATE")\n',
+        "tests/privacy/test_ledger.py::test_processes_at_once_never_spend_more_than_there_is",
+        "everyone, when two processes fit at once",
+    ),
 ]

@@ -3,7 +3,11 @@
 import contextlib
 import copy
 import math
+import multiprocessing
+import os
 import pickle
+import signal
+import sqlite3
 from fractions import Fraction
 
 import numpy as np
@@ -11,13 +15,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
+from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, process
+from fliphat.kernels import _niht
 from fliphat.privacy import BudgetError, Ledger, composition, epsilon_from_rho
 from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.composition import Gaussian, Pick
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import state_guarantee
 from fliphat.privacy.priced import Part, PickNoise, PricedRelease, VectorNoise
+from fliphat.regression import solvers
 
 X = np.random.default_rng(0).standard_normal((400, 6))
 Y = X[:, 1] - X[:, 4]
@@ -29,9 +35,10 @@ def model(ledger, **given):
     return PrivateSparseRegressor(**usual | given, ledger=ledger)
 
 
-def events_of(noise):
+def events_of(noise, rows=1):
     """The releases of a fit, written down by hand: s picks, then s values, M times."""
-    eta, mu = Fraction(2 * 2**16, noise.pick_scale), 2**16 / noise.value_scale * math.sqrt(noise.sparsity)
+    shift = rows * 2**16
+    eta, mu = Fraction(2 * shift, noise.pick_scale), shift / noise.value_scale * math.sqrt(noise.sparsity)
     return ([Pick(float(eta))] * noise.sparsity + [Gaussian(mu)]) * noise.iterations
 
 
@@ -48,6 +55,18 @@ def test_all_fits_together_cost_what_their_sequence_costs():
     assert "3 fits" in str(fitted.guarantee_)
     # Less than adding up claims, and than zCDP: that is what the exact price is for.
     assert ledger.epsilon < epsilon_from_rho(float(ledger.rho), 1e-3) and ledger.epsilon < 1.5
+
+
+def test_rows_of_one_person_make_every_release_as_much_larger():
+    ledger, events = Ledger(delta=1e-3), []
+    for epsilon in (0.4, 0.6):
+        fitted = model(ledger, epsilon=epsilon, rows_per_user=3).fit(X, Y)
+        events += events_of(fitted.noise_, rows=3)
+        assert fitted.guarantee_.accounting == "exact"
+        assert fitted.guarantee_.epsilon == pytest.approx(composition.epsilon(1e-3, events), rel=1e-5)
+    # The control: as if each had one row.
+    alone = [event.scaled(1 / 3) for event in events]
+    assert composition.epsilon(1e-3, alone) < 0.5 * fitted.guarantee_.epsilon
 
 
 def test_the_order_of_fits_is_part_of_the_price():
@@ -81,6 +100,24 @@ def test_a_fit_beyond_the_budget_is_refused_before_rows_are_read():
     assert np.array_equal(before, estimator.coef_) and ledger.fits == done
     events = [event for _ in range(done + 1) for event in events_of(estimator.noise_)]
     assert composition.delta(1.0, events) > 1e-3  # one more would indeed be too much
+
+
+@pytest.mark.parametrize("solver", ["iht", "pursuit"])
+def test_a_refused_fit_has_read_no_row(monkeypatch, solver):
+    ledger = Ledger(delta=1e-4, epsilon=0.51)
+    fitted = model(ledger, solver=solver).fit(X, Y)
+    before = fitted.coef_.copy()
+
+    def read(*rows, **more):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr(_niht, "fit", read)
+    monkeypatch.setattr(solvers, "parts_from_rows", read)
+    with pytest.raises(BudgetError):
+        fitted.fit(X, Y)
+    assert ledger.fits == 1 and np.array_equal(fitted.coef_, before)
+    with pytest.raises(AssertionError, match="rows were read"):  # the check can fail
+        model(None, solver=solver).fit(X, Y)
 
 
 def test_cross_validation_and_searches_spend_once_a_fit():
@@ -189,3 +226,199 @@ def test_fits_in_parts_beside_others():
         ledger.spend(Fraction(rho_from_epsilon(0.5, 1e-4)), alone)
     with pytest.raises(ValueError, match="delta must be 0"):
         model(Ledger(delta=0.0), solver="pursuit").fit(X, Y)
+
+
+# A ledger in other processes, and in a file.
+
+fork = multiprocessing.get_context("fork")
+
+
+def in_child(act):
+    """Return what `act` returned, or the name of what it raised, in a forked child."""
+    here, there = fork.Pipe(duplex=False)
+
+    def run():
+        try:
+            there.send(act())
+        except Exception as refusal:
+            there.send(type(refusal).__name__)
+
+    child = fork.Process(target=run)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    return here.recv()
+
+
+def fits_run(calls):
+    """Count fits that reach the kernel."""
+    real = _niht.fit
+
+    def counted(*rows, **more):
+        calls.append(1)
+        return real(*rows, **more)
+
+    return counted
+
+
+def test_a_forked_child_can_read_and_cannot_spend(monkeypatch):
+    calls = []
+    monkeypatch.setattr(_niht, "fit", fits_run(calls))
+    ledger = Ledger(delta=1e-4, epsilon=0.51)
+    estimator = model(ledger)
+
+    def fit_twice():
+        with contextlib.suppress(TypeError):
+            estimator.fit(X, Y)
+        return len(calls), ledger.fits
+
+    assert in_child(fit_twice) == (0, 0)
+    assert in_child(lambda: estimator.fit(X, Y).guarantee_.proven) == "TypeError"
+    # The control: with the process's own mark taken for the child's, every child would spend the one fit.
+    inherited = ledger._account
+
+    def forgetful():
+        inherited._owner = (process.token, os.getpid())
+        return estimator.fit(X, Y).guarantee_.proven
+
+    assert [in_child(forgetful) for _ in range(2)] == [True, True]
+    assert ledger.fits == 0
+    assert estimator.fit(X, Y).guarantee_.fits == 1
+    with pytest.raises(BudgetError):
+        estimator.fit(X, Y)
+
+
+def test_a_child_that_was_forked_while_a_thread_spends_does_not_wait_for_ever():
+    ledger = Ledger(delta=1e-3)
+    with ledger._account._lock:
+        assert in_child(lambda: model(ledger).fit(X, Y)) == "TypeError"
+
+
+@pytest.mark.parametrize("accounting", ["exact", "zcdp"])
+def test_a_ledger_in_a_file_is_one_account_for_every_process(tmp_path, accounting):
+    def opened():
+        return Ledger(delta=1e-3, epsilon=1.5, accounting=accounting, path=tmp_path / "people.ledger")
+
+    first = model(opened()).fit(X, Y).guarantee_
+    second = in_child(lambda: model(opened()).fit(X, Y).guarantee_.epsilon)  # as another run of the script
+    assert opened().fits == 2 and first.epsilon < second == opened().epsilon
+    inherited = model(opened())
+    assert in_child(lambda: inherited.fit(X, Y).guarantee_.fits) == 3  # a child may spend: all see it
+    pickled = pickle.loads(pickle.dumps(inherited)).fit(X, Y).guarantee_
+    memory = Ledger(delta=1e-3, epsilon=1.5, accounting=accounting)
+    for _ in range(4):
+        together = model(memory).fit(X, Y).guarantee_
+    assert (pickled.fits, pickled.epsilon, pickled.rho) == (4, together.epsilon, together.rho)
+    for _ in range(30):
+        with contextlib.suppress(BudgetError):
+            model(memory).fit(X, Y)
+    for _ in range(30):
+        with contextlib.suppress(BudgetError):
+            in_child(lambda: model(opened()).fit(X, Y).guarantee_.fits)
+    assert opened().fits == memory.fits < 30 and opened().epsilon == memory.epsilon <= 1.5
+
+
+def test_processes_at_once_never_spend_more_than_there_is(tmp_path):
+    def opened():
+        return Ledger(delta=0.0, epsilon=2.0, path=tmp_path / "people.ledger")
+
+    here, there = fork.Pipe(duplex=False)
+
+    def run():
+        granted = 0
+        for _ in range(10):
+            with contextlib.suppress(BudgetError):
+                model(opened(), epsilon=0.2, delta=0.0).fit(X, Y)
+                granted += 1
+        there.send(granted)
+
+    children = [fork.Process(target=run) for _ in range(3)]
+    for child in children:
+        child.start()
+    granted = sum(here.recv() for _ in children)
+    for child in children:
+        child.join(60)
+    assert granted == opened().fits == 10
+
+
+@pytest.mark.parametrize("place", ["before the commit", "after the commit"])
+def test_a_process_killed_while_it_spends_has_spent_a_fit_or_has_not_begun_it(tmp_path, monkeypatch, place):
+    path, rows_read = tmp_path / "people.ledger", tmp_path / "read"
+    Ledger(delta=1e-3, path=path)
+
+    class Killed(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if statement != "COMMIT":
+                return super().execute(statement, *values)
+            if place == "after the commit":
+                super().execute(statement)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    connect = sqlite3.connect
+    child = fork.Process(
+        target=lambda: (
+            monkeypatch.setattr(_niht, "fit", lambda *rows, **more: rows_read.touch()),
+            monkeypatch.setattr(sqlite3, "connect", lambda *at, **how: connect(*at, **how, factory=Killed)),
+            model_with_open_ledger.fit(X, Y),
+        )
+    )
+    model_with_open_ledger = model(Ledger(delta=1e-3, path=path))
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
+    assert not rows_read.exists()
+    ledger = Ledger(delta=1e-3, path=path)
+    assert ledger.fits == (place == "after the commit")
+    assert model(ledger).fit(X, Y).guarantee_.fits == 1 + (place == "after the commit")
+
+
+def test_rows_are_read_once_the_fit_is_on_the_disk(tmp_path, monkeypatch):
+    path, seen = tmp_path / "people.ledger", []
+    real = _niht.fit
+
+    def looked(*rows, **more):
+        with contextlib.closing(sqlite3.connect(path)) as other:
+            seen.extend(other.execute("SELECT number FROM fits").fetchall())
+        return real(*rows, **more)
+
+    monkeypatch.setattr(_niht, "fit", looked)
+    model(Ledger(delta=1e-3, path=path)).fit(X, Y)
+    assert seen == [(1,)]
+
+
+def test_a_file_that_is_lost_changed_or_of_another_ledger_is_refused(tmp_path):
+    path = tmp_path / "people.ledger"
+    ledger = Ledger(delta=1e-3, epsilon=5.0, path=path)
+    for _ in range(3):
+        model(ledger).fit(X, Y)
+    for other in ({"delta": 1e-4, "epsilon": 5.0}, {"delta": 1e-3, "epsilon": 6.0}, {"delta": 1e-3}):
+        with pytest.raises(ValueError, match="must be those that the ledger"):
+            Ledger(**other, path=path)
+    for damage in (
+        "UPDATE fits SET fit = replace(fit, 'rows_per_user', 'rows_per_uzer') WHERE number = 2",
+        "DELETE FROM fits WHERE number = 2",
+        "DELETE FROM fits WHERE number = 1",
+    ):
+        kept = path.read_bytes()
+        with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(damage)
+        with pytest.raises(ValueError, match=r"is damaged: fit \d was changed or lost"):
+            Ledger(delta=1e-3, epsilon=5.0, path=path)
+        path.write_bytes(kept)
+    assert ledger.fits == 3
+    path.unlink()
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+        model(ledger).fit(X, Y)
+    assert not path.exists()
+    path.write_text("something else, longer than the header of a database" * 40)
+    with pytest.raises(ValueError, match="path must be the file of a ledger"):
+        Ledger(delta=1e-3, epsilon=5.0, path=path)
+
+
+def test_a_ledger_says_where_it_is_kept(tmp_path):
+    path = tmp_path / "people.ledger"
+    assert (
+        repr(Ledger(delta=1e-3, path=path)) == f"Ledger(delta=0.001, accounting='exact', path={str(path)!r})"
+    )
+    assert repr(Ledger(delta=1e-3, epsilon=1.0)) == "Ledger(delta=0.001, epsilon=1.0, accounting='exact')"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["people.ledger"]

@@ -17,10 +17,11 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
+from fliphat import process
 from fliphat.fit import make_fit, read_settings
 from fliphat.fit.base import Known
 from fliphat.fit.settings import EngineSettings, PerEpisode
-from fliphat.policies.engine import process, snapshot, state
+from fliphat.policies.engine import snapshot, state
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import threading
+import os
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final, Self
 
@@ -27,6 +28,7 @@ from fliphat import arguments
 from fliphat.privacy import accounting, composition
 from fliphat.privacy.conversion import epsilon_from_rho, float_up, rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
+from fliphat.privacy.ledger_file import Account, FileAccount, MemoryAccount, Spent
 from fliphat.privacy.priced import Noise, PricedRelease
 from fliphat.privacy.scales import FitShape, NoiseScales, check_delta, releases_of
 
@@ -34,24 +36,9 @@ __all__ = ["BudgetError", "Ledger"]
 
 ACCOUNTINGS: Final = ("exact", "zcdp")
 
-_COPY = (
-    "ledger is a copy, made by pickle for another process: what is spent there would not be counted here. "
-    "Run the fits in this process (n_jobs=1 or threads)"
-)
-
 
 class BudgetError(ValueError):
     """A fit was refused because all fits together would cost more than the ledger's budget."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Spent:
-    """One fit: its zCDP cost, its pure cost if it has one, its releases in order if they have a price."""
-
-    rho: Fraction
-    pure: Fraction | None
-    noise: tuple[Noise, ...] | None
-    seeded: bool
 
 
 class Ledger:
@@ -66,12 +53,17 @@ class Ledger:
     accounting : {"exact", "zcdp"}
         "exact" if which fits are made, and how, is fixed before the first one, as in a grid search. "zcdp",
         which needs a budget, if later fits may follow from earlier results.
+    path : path-like, optional
+        A file to keep the ledger in, made if it is not there: runs of a script, and processes, that name the
+        same file share one account. By default it lives in the process that made it.
 
     Notes
     -----
-    A fit is written down before its rows are read and stays, whatever becomes of it. scikit-learn's `clone`
-    keeps the same ledger, so that cross-validation and searches spend once a fit. Copies by pickle can be
-    read and can't spend. All fits must protect the same number of rows of one person.
+    A fit is written down before its rows are read, on the disk if there is a `path`, and stays, whatever
+    becomes of it. scikit-learn's `clone` and :mod:`copy` keep the same ledger, so that cross-validation and
+    searches spend once a fit. Without a `path`, forked children and copies by pickle can be read and can't
+    spend. All fits must protect the same number of rows of one person. Whoever copies the file and goes on
+    with both spends twice, and no program can tell.
 
     Scores of cross-validation on private rows, and what is chosen by them, are **not covered**.
 
@@ -90,7 +82,14 @@ class Ledger:
     (True, 2)
     """
 
-    def __init__(self, *, delta: float, epsilon: float | None = None, accounting: str = "exact") -> None:
+    def __init__(
+        self,
+        *,
+        delta: float,
+        epsilon: float | None = None,
+        accounting: str = "exact",
+        path: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.delta = check_delta(delta)
         self.budget = None if epsilon is None else arguments.positive("epsilon", epsilon)
         self.accounting = arguments.choice("accounting", accounting, ACCOUNTINGS)
@@ -99,25 +98,23 @@ class Ledger:
                 "epsilon must be given, and delta above 0, with accounting='zcdp': costs of fits that follow "
                 "from earlier results add up only within a budget that is fixed beforehand"
             )
-        self._spent: list[_Spent] = []
-        self._rows_per_user: int | None = None
-        self._lock = threading.Lock()
-        self._is_copy = False
+        terms = {"delta": self.delta, "epsilon": self.budget, "accounting": accounting}
+        self._account: Account = MemoryAccount() if path is None else FileAccount(path, terms)
 
     @property
     def fits(self) -> int:
         """Fits written down."""
-        return len(self._spent)
+        return len(self._account.fits())
 
     @property
     def rho(self) -> Fraction:
         """The exact zCDP cost of all fits together."""
-        return sum((one.rho for one in self._spent), Fraction(0))
+        return _rho(self._account.fits())
 
     @property
     def epsilon(self) -> float:
         """What all fits together cost, at the ledger's delta; 0 before the first."""
-        return self._claim(self._spent)[0]
+        return self._claim(self._account.fits())[0]
 
     def spend(self, noise: Any, claim: Guarantee) -> Guarantee:
         """Write a fit down before its rows are read, and return what all fits together claim then.
@@ -137,32 +134,34 @@ class Ledger:
             If the fit has no proven cost, no pure one where ``delta = 0``, or protects another number of
             rows of one person than those before it.
         """
-        if self._is_copy:
-            raise TypeError(_COPY)
-        one = _cost(noise, claim)
-        with self._lock:
-            if self._rows_per_user not in (None, claim.rounds_per_user):
+        one, stated = _cost(noise, claim), claim
+
+        def decide(before: Sequence[Spent]) -> Spent:
+            nonlocal stated
+            if before and before[0].rows_per_user != one.rows_per_user:
                 raise ValueError(
-                    f"rows_per_user must be {self._rows_per_user}, as in the first fit of this ledger, got "
-                    f"{claim.rounds_per_user}"
+                    f"rows_per_user must be {before[0].rows_per_user}, as in the first fit of this ledger, "
+                    f"got {one.rows_per_user}"
                 )
             if self.delta == 0 and one.pure is None:
                 raise ValueError("delta must be 0 for every fit of a ledger whose own delta is 0")
-            spent = [*self._spent, one]
+            spent = [*before, one]
             if self.budget is not None and not self._within(spent, self.budget):
                 raise BudgetError(
                     f"ledger has a budget of epsilon = {self.budget!r} with delta = {self.delta!r}, which "
                     f"{len(spent)} fits with this one would pass: fit with more noise, or fewer times"
                 )
             stated = self._stated(spent, claim)
-            self._spent, self._rows_per_user = spent, claim.rounds_per_user
+            return one
+
+        self._account.add(decide)
         return stated
 
-    def _within(self, spent: list[_Spent], budget: float) -> bool:
+    def _within(self, spent: Sequence[Spent], budget: float) -> bool:
         if self.delta == 0:
             return sum(one.pure or 0 for one in spent) <= Fraction(budget)
         allowed = Fraction(rho_from_epsilon(budget, self.delta))
-        if sum((one.rho for one in spent), Fraction(0)) <= allowed:
+        if _rho(spent) <= allowed:
             return True  # zCDP is a bound as well
         noise = self._sequence(spent)
         if noise is None:
@@ -172,7 +171,7 @@ class Ledger:
         except ValueError:
             return False  # too many events to be priced
 
-    def _sequence(self, spent: list[_Spent]) -> tuple[Noise, ...] | None:
+    def _sequence(self, spent: Sequence[Spent]) -> tuple[Noise, ...] | None:
         """Return all releases in order, None if they have no exact price together."""
         if self.accounting != "exact" or self.delta == 0:
             return None
@@ -181,13 +180,13 @@ class Ledger:
             return None
         return tuple(noise for part in parts for noise in part or ())
 
-    def _claim(self, spent: list[_Spent]) -> tuple[float, PricedRelease | None]:
+    def _claim(self, spent: Sequence[Spent]) -> tuple[float, PricedRelease | None]:
         """Return the smallest epsilon that is shown for these fits, and the releases that show it."""
         if not spent:
             return 0.0, None
         if self.delta == 0:
             return float_up(sum((one.pure or Fraction(0) for one in spent), Fraction(0))), None
-        rho = sum((one.rho for one in spent), Fraction(0))
+        rho = _rho(spent)
         by_zcdp = epsilon_from_rho(float_up(rho), self.delta)
         while Fraction(rho_from_epsilon(by_zcdp, self.delta)) < rho:
             by_zcdp = math.nextafter(by_zcdp, math.inf) * (1 + 1e-12)
@@ -202,9 +201,9 @@ class Ledger:
             pass  # too many events to be priced: zCDP holds as well
         return by_zcdp, None
 
-    def _stated(self, spent: list[_Spent], claim: Guarantee) -> Guarantee:
+    def _stated(self, spent: Sequence[Spent], claim: Guarantee) -> Guarantee:
         epsilon, release = self._claim(spent)
-        rho = sum((one.rho for one in spent), Fraction(0))
+        rho = _rho(spent)
         if self.delta == 0:
             rho = min(rho, accounting.pure_dp_zcdp(Fraction(epsilon)))
         return dataclasses.replace(
@@ -224,27 +223,27 @@ class Ledger:
         """Return the same ledger: scikit-learn's `clone` copies parameters, and the people are the same."""
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock, self._is_copy = threading.Lock(), True
-
     def __repr__(self) -> str:
         budget = "" if self.budget is None else f", epsilon={self.budget!r}"
-        return f"Ledger(delta={self.delta!r}{budget}, accounting={self.accounting!r})"
+        account = self._account
+        path = f", path={str(account.path)!r}" if isinstance(account, FileAccount) else ""
+        return f"Ledger(delta={self.delta!r}{budget}, accounting={self.accounting!r}{path})"
 
 
-def _cost(noise: Any, claim: Guarantee) -> _Spent:
+def _rho(spent: Sequence[Spent]) -> Fraction:
+    return sum((one.rho for one in spent), Fraction(0))
+
+
+def _cost(noise: Any, claim: Guarantee) -> Spent:
+    rows = claim.rounds_per_user
     if isinstance(noise, Fraction):
         if claim.release is not None or claim.rho is None or noise < claim.rho:
             raise ValueError("noise must be the zCDP cost that the fit's own claim follows from, or more")
-        return _Spent(noise, None, None, claim.seeded)
+        return Spent(noise, None, None, claim.seeded, rows)
     if isinstance(noise, PricedRelease):
         if noise.users != 1 or noise.beside:
             raise ValueError("noise must be priced for all rows of a person in one fit")
-        return _Spent(noise.rho, None, noise.noise, claim.seeded)
+        return Spent(noise.rho, None, noise.noise, claim.seeded, rows)
     if not isinstance(noise, NoiseScales):
         raise ValueError(
             f"a ledger holds fits whose cost is proven, got {type(noise).__name__}: the paper's noise has no "
@@ -259,7 +258,7 @@ def _cost(noise: Any, claim: Guarantee) -> _Spent:
             value_noise=noise.value_noise,
             rows=noise.rounds_per_user,  # all rows of a person enter every fit
         )
-    return _Spent(noise.rho, noise.pure_epsilon, releases, claim.seeded)
+    return Spent(noise.rho, noise.pure_epsilon, releases, claim.seeded, rows)
 
 
 def _events(noise: tuple[Noise, ...]) -> tuple[composition.Event, ...]:

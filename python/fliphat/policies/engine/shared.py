@@ -26,10 +26,11 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fliphat import process
 from fliphat.contexts import Crossed
 from fliphat.fit.base import Fit, Known
 from fliphat.kernels._rows import Sparse
-from fliphat.policies.engine import inputs, process
+from fliphat.policies.engine import inputs
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.combining import Combined, CutOff
 from fliphat.policies.engine.composed import CrossedByEstimate, Ragged

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-from fliphat.policies.engine import process
+from fliphat import process
 from fliphat.policies.store.postgres.errors import OtherKey, OtherUsers, UnknownDecision
 from fliphat.policies.store.postgres.schema import APPLICATION, OTHER_KEY, OTHER_USERS, UNKNOWN_DECISION
 from fliphat.policies.store.postgres.wire import Session

@@ -1,4 +1,4 @@
-"""Which process this is: a policy and its store belong to the process that made them.
+"""Which process this is: a policy, its store and a ledger belong to the process that made them.
 
 Not told by the process id: a child in another namespace, or one that got the id of a process that is gone,
 may have the same one.
