@@ -326,11 +326,13 @@ def test_processes_at_once_never_spend_more_than_there_is(tmp_path):
 
     def run():
         granted = 0
-        for _ in range(10):
-            with contextlib.suppress(BudgetError):
-                model(opened(), epsilon=0.2, delta=0.0).fit(X, Y)
-                granted += 1
-        there.send(granted)
+        try:
+            for _ in range(10):
+                with contextlib.suppress(BudgetError):
+                    model(opened(), epsilon=0.2, delta=0.0).fit(X, Y)
+                    granted += 1
+        finally:
+            there.send(granted)
 
     children = [fork.Process(target=run) for _ in range(3)]
     for child in children:
@@ -338,6 +340,7 @@ def test_processes_at_once_never_spend_more_than_there_is(tmp_path):
     granted = sum(here.recv() for _ in children)
     for child in children:
         child.join(60)
+    assert [child.exitcode for child in children] == [0, 0, 0]
     assert granted == opened().fits == 10
 
 
