@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import sqlite3
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -318,7 +319,15 @@ def test_a_ledger_in_a_file_is_one_account_for_every_process(tmp_path, accountin
     assert opened().fits == memory.fits < 30 and opened().epsilon == memory.epsilon <= 1.5
 
 
-def test_processes_at_once_never_spend_more_than_there_is(tmp_path):
+def test_processes_at_once_never_spend_more_than_there_is(tmp_path, monkeypatch):
+    within = Ledger._within
+
+    def slowly(*given):
+        time.sleep(0.02)  # so that another process is there before this one has written
+        return within(*given)
+
+    monkeypatch.setattr(Ledger, "_within", slowly)
+
     def opened():
         return Ledger(delta=0.0, epsilon=2.0, path=tmp_path / "people.ledger")
 
