@@ -12,7 +12,6 @@ __all__ = [
     "LinearWorld",
     "audit_fits",
     "audit_niht",
-    "audit_paper",
     "audit_peel",
     "audit_permute_and_flip",
     "ball_gradient",
@@ -26,7 +25,6 @@ __all__ = [
     "lasso_fit",
     "niht_fit",
     "niht_fit_sums",
-    "paper_fit",
     "peel",
     "pick_columns",
     "price",
@@ -47,6 +45,7 @@ __all__ = [
     "settled_sums",
     "shifted_gradient",
     "simd_levels",
+    "squared_loss_gradient",
     "sync_files",
     "whitened_gradient",
 ]
@@ -313,18 +312,8 @@ def niht_fit_sums(
     settings: FitSettings,
     seeded: tuple[int, int] | None = None,
 ) -> NDArray[np.float64]: ...
-def paper_fit(
-    rows: _Rows,
-    y: NDArray[np.float64],
-    start: NDArray[np.float64],
-    sparsity: int,
-    iterations: int,
-    step_size: float,
-    l1_radius: float,
-    reward_clip: float,
-    noise_scale: float,
-    present: NDArray[np.uint8] | None = None,
-    seeded: tuple[int, int] | None = None,
+def squared_loss_gradient(
+    rows: NDArray[np.float32] | NDArray[np.float64], y: NDArray[np.float64], theta: NDArray[np.float64]
 ) -> NDArray[np.float64]: ...
 
 @final
@@ -408,19 +397,6 @@ def audit_niht(
 ) -> _Counts: ...
 def audit_fits(
     sides: tuple[list[_Call], list[_Call]],
-    views: list[_View],
-    runs: int,
-    threads: int,
-    seed: int | None = None,
-) -> _Counts: ...
-def audit_paper(
-    sides: tuple[_Side, _Side],
-    sparsity: int,
-    iterations: int,
-    step_size: float,
-    l1_radius: float,
-    reward_clip: float,
-    noise_scale: float,
     views: list[_View],
     runs: int,
     threads: int,

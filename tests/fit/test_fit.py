@@ -17,7 +17,6 @@ from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan
 from fliphat.fit.settings import Settings, complete
 from fliphat.kernels import _niht
 from fliphat.privacy import calibrate
-from fliphat.privacy.paper import PaperNoise, calibrate_paper
 from fliphat.privacy.scales import NoiseScales
 
 DIM = 6
@@ -116,7 +115,7 @@ def test_a_plan_refuses_noise_for_another_claim(changes, message):
     replaced = dataclasses.replace(plan, noise=fewer)
     assert (replaced.sparsity, replaced.iterations) == (1, 2)
     assert replaced.kernel_arguments["pick_scale"] == fewer.pick_scale
-    with pytest.raises(TypeError, match="noise must be NoiseScales or PaperNoise, got float"):
+    with pytest.raises(TypeError, match="noise must be NoiseScales, got float"):
         dataclasses.replace(plan, noise=1.0)
 
 
@@ -194,19 +193,6 @@ def test_no_iteration_reads_nothing():
         fit.run(dataclasses.replace(plan, episode=1, warm=True), None, None, None, warm).estimate
         is warm.estimate
     )
-
-
-def test_the_papers_plan_takes_its_numbers_from_its_noise():
-    noise = calibrate_paper(
-        epsilon=1.0, delta=0.01, rows=20, dim=DIM, sparsity=2, iterations=3, step_size=1e-4, l1_radius=4.0
-    )
-    plan = dataclasses.replace(first_plan(), noise=noise)
-    assert isinstance(plan.noise, PaperNoise)
-    assert (plan.rows, plan.sparsity, plan.iterations) == (20, 2, 3)
-    with pytest.raises(ValueError, match="noise must be proven noise"):
-        plan.kernel_arguments  # noqa: B018
-    with pytest.raises(ValueError, match="calibration must be 'proven' for rows that live elsewhere"):
-        run.from_sums(plan, lambda *_: None, start=None)
 
 
 # What is known

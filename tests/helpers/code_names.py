@@ -68,6 +68,8 @@ def exists(thing: str) -> bool:
     if match := re.match(r"fliphat ([a-z]+)\b", thing):
         return match[1] in _commands()
     thing = re.sub(r"\(.*", "", thing)
+    if thing.startswith("fliphat.") and files(f"python/{thing.replace('.', '/')}.py"):
+        return True
     return any(_defines(path, thing) for path in _sources(".py", ".rs"))
 
 

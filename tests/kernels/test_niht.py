@@ -201,21 +201,6 @@ def test_the_estimate_is_good_at_the_designs_setting():
     assert per_round_regret(np.zeros(400), beta) > 1
 
 
-def test_the_papers_fit_is_its_algorithm():
-    X, y, _ = truth(4)
-    settings_ = {"sparsity": 5, "iterations": 3, "step_size": 1e-2, "l1_radius": 4.0, "reward_clip": 1e9}
-    quiet = _niht.fit_paper(X, y, **settings_, noise_scale=1e-9, seeded=(1, 0))
-    textbook = reference.iterative_hard_thresholding(
-        X, y, sparsity=5, iterations=3, step_size=2e-2, l1_radius=4.0
-    )[-1]
-    np.testing.assert_allclose(quiet, textbook, atol=1e-7)
-    np.testing.assert_allclose(_niht.fit_paper(csr(X), y, **settings_, noise_scale=1e-9), textbook, atol=1e-7)
-    none = _niht.fit_paper(X, y, **settings_ | {"iterations": 0}, noise_scale=1.0)
-    np.testing.assert_array_equal(none, np.zeros(60))
-    with pytest.raises(ValueError, match="X and y must be finite"):
-        _niht.fit_paper(X * np.inf, y, **settings_, noise_scale=1.0)
-
-
 X0, Y0, _ = problem(0, 8, 3)
 GOOD = {"X": X0, "y": Y0} | PUBLIC | {"sparsity": 2} | NOISE
 

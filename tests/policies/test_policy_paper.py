@@ -1,14 +1,11 @@
-"""The paper's algorithm FLIPHAT, line by line: doubling episodes, cold starts, the previous episode alone."""
-
-import warnings
+"""The paper's episodes with proven noise: doubling episodes, cold starts, the previous episode alone."""
 
 import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, kernels
 from fliphat.kernels import _niht
-from fliphat.privacy import PrivacyWarning, calibrate, calibrate_paper
-from fliphat.privacy.paper import paper_iterations
+from fliphat.privacy import calibrate
 from policy_model import DIM, Fits
 
 
@@ -133,46 +130,6 @@ def test_it_learns_and_missing_rewards_do_not_stop_it():
     assert regret.mean() < 0.1  # playing at random costs 0.9
     control = (X @ beta)[np.arange(2000), kernels.select_arms(X, np.zeros(30), rng)]
     assert (np.max(X @ beta, 1) - control).mean() > 0.5
-
-
-# calibration="paper"
-
-
-def test_the_paper_calibration_warns_and_claims_nothing():
-    with pytest.warns(PrivacyWarning, match="No privacy is proven") as caught:
-        policy = paper_policy(calibration="paper")
-    assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert not policy.guarantee.proven and policy.guarantee.calibration == "paper"
-
-
-def test_the_paper_calibration_runs_the_printed_formulas():
-    with pytest.warns(PrivacyWarning):
-        policy = FLIPHAT(
-            dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, episodes="doubling", warm_start=False,
-            calibration="paper", l1_radius=4.0, seed=5,
-        )  # fmt: skip
-    rng, rows, rewards = np.random.default_rng(0), [], []
-    for _ in range(128):
-        X = rng.standard_normal((2, DIM)).astype(np.float32)
-        decision = policy.select(X)
-        rows.append(X[decision.arm])
-        rewards.append(float(np.float32(rng.standard_normal())))
-        policy.update(decision, rewards[-1])
-    iterations = [paper_iterations(2**episode, l1_radius=4.0) for episode in range(7)]
-    assert [facts.iterations for facts in policy.history] == iterations == [0, 0, 0, 0, 0, 0, 1]
-    # No iteration leaves the estimate at zero and computes nothing.
-    assert not policy.history[0].estimate.to_dense().any() and policy.history[0].noise_scale == 0
-    noise = calibrate_paper(
-        epsilon=1.0, delta=0.01, rows=64, dim=DIM, sparsity=2, iterations=1, step_size=1e-4, l1_radius=4.0
-    )
-    expected = _niht.fit_paper(
-        np.array(rows[63:127]), rewards[63:127], sparsity=2, iterations=1, step_size=1e-4, l1_radius=4.0,
-        reward_clip=noise.reward_clip, noise_scale=noise.noise_scale, seeded=(5, 6),
-    )  # fmt: skip
-    np.testing.assert_array_equal(policy.estimate.to_dense(), expected)
-    assert policy.history[6].noise_scale == noise.noise_scale
 
 
 def test_a_seed_repeats_everything_and_proves_nothing():

@@ -11,7 +11,6 @@ from fliphat import FLIPHAT
 from fliphat.policies import CopyError, SnapshotError, StoreError
 from fliphat.policies.engine import snapshot
 from fliphat.policies.store import faults
-from fliphat.privacy import PrivacyWarning
 from policy_model import DIM, Fits
 
 
@@ -130,13 +129,6 @@ def test_functions_must_be_given_again(tmp_path):
     with pytest.raises(ValueError, match="step_size is in the file already: leave it out"):
         FLIPHAT.load(file, iterations=lambda n: 1, step_size=1.0)
     assert FLIPHAT.load(file, iterations=lambda n: 1).rounds == 0
-
-
-def test_a_loaded_paper_policy_warns_again(tmp_path):
-    with pytest.warns(PrivacyWarning):
-        make(calibration="paper").save(tmp_path / "file")
-    with pytest.warns(PrivacyWarning):
-        assert not FLIPHAT.load(tmp_path / "file").guarantee.proven
 
 
 class Cut(BaseException):

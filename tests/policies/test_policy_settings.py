@@ -8,7 +8,7 @@ import pytest
 from fliphat import FLIPHAT
 from fliphat.fit.iht import shrunk
 from fliphat.policies import StoreError
-from fliphat.privacy import PrivacyWarning, calibrate, rho_from_epsilon
+from fliphat.privacy import calibrate, rho_from_epsilon
 
 
 def planned(policy, episodes):
@@ -34,7 +34,6 @@ BAD = [
         ValueError,
         "first_episode is only for episodes='planned'",
     ),
-    ({"calibration": "hoped"}, ValueError, "calibration must be one of 'proven', 'paper'"),
     ({"mechanism": "gaussian"}, ValueError, "mechanism must be one of 'exponential', 'laplace'"),
     ({"loss": "hinge"}, ValueError, "loss must be one of 'squared', 'logistic'"),
     ({"rounds_per_user": 0}, ValueError, "rounds_per_user must be an integer from 1"),
@@ -43,7 +42,6 @@ BAD = [
     ({"gradient_clip": 0}, ValueError, "gradient_clip must be a finite number above 0"),
     ({"reward_clip": "1"}, TypeError, "reward_clip must be a real number, got str"),
     ({"l1_radius": 0}, ValueError, "l1_radius must be a finite number above 0"),
-    ({"context_bound": 3.0}, ValueError, "context_bound is only for calibration='paper'"),
     ({"iterations": -1}, ValueError, "iterations must be an integer from 0"),
     ({"iterations": 1.5}, TypeError, "iterations must be an integer, got float"),
     ({"iterations": []}, ValueError, "iterations must have at least one number"),
@@ -52,18 +50,6 @@ BAD = [
     ({"dtype": "nonsense"}, ValueError, "dtype must be float32 or float64, got 'nonsense'"),
     ({"seed": -1}, ValueError, "seed must be an integer from 0"),
     ({"durability": "none"}, ValueError, "durability must be one of 'full', 'batch'"),
-    ({"calibration": "paper", "mechanism": "exponential"}, ValueError, "mechanism must be 'laplace' for"),
-    (
-        {"calibration": "paper", "loss": "logistic"},
-        ValueError,
-        "loss must be 'squared' for calibration='paper'",
-    ),
-    (
-        {"calibration": "paper", "gradient_clip": 1.0},
-        ValueError,
-        "gradient_clip is only for calibration='proven'",
-    ),
-    ({"calibration": "paper", "delta": 0.0}, ValueError, "delta must be above 0"),
     ({"step_size": 1e-300, "gradient_clip": 1e-200}, ValueError, r"step_size \* clip"),
 ]
 
@@ -83,9 +69,6 @@ def test_the_table_of_defaults():
     assert s.reward_clip is None and s.rounds_per_user == 1 and s.growth == 1.25
     assert FLIPHAT(**GOOD, warm_start=False)._settings.growth == 2
     assert FLIPHAT(**GOOD, loss="logistic")._settings.l1_radius == pytest.approx(8 * math.sqrt(10))
-    with pytest.warns(PrivacyWarning):
-        s = FLIPHAT(**GOOD, calibration="paper")._settings
-    assert s.mechanism == "laplace" and s.context_bound == pytest.approx(math.sqrt(2 * math.log(400)))
 
 
 def test_pursuit_is_the_default_and_arguments_of_hard_thresholding_imply_it():
@@ -104,8 +87,6 @@ def test_pursuit_is_the_default_and_arguments_of_hard_thresholding_imply_it():
         assert fit(**given) == "iht"
         with pytest.raises(ValueError, match=f"fit must be 'iht' with {next(iter(given))}"):
             fit(**given, fit="pursuit")
-    with pytest.warns(PrivacyWarning):
-        assert fit(calibration="paper") == "iht"
 
 
 def test_a_store_goes_on_with_the_fit_it_was_made_with(tmp_path):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from fliphat.privacy import accounting as acc
 from fliphat.privacy.calibration import ROW_SENSITIVITY, NoiseScales, calibrate, gradient_noise
-from fliphat.privacy.paper import calibrate_paper, paper_context_bound, paper_iterations, paper_reward_clip
 
 PUBLIC = {
     "rows": 2048,
@@ -38,12 +37,6 @@ def test_noise_at_equal_split_is_within_the_promised_multiples(iterations, most)
     found = scales(iterations=iterations, split=0.5)
     assert found.pick_scale <= most * found.sensitivity
     assert found.value_scale <= most * found.sensitivity
-
-
-@pytest.mark.parametrize(("iterations", "printed"), [(1, 23.5), (5, 136), (10, 288), (20, 604)])
-def test_the_printed_formula_gives_the_printed_multiples(iterations, printed):
-    noise = calibrate_paper(**(PAPER | {"iterations": iterations}))
-    assert noise.noise_scale / noise.sensitivity == pytest.approx(printed, rel=4e-3)
 
 
 def spent_by_hand(found):
@@ -306,44 +299,3 @@ def test_rows_that_may_be_spread_are_priced_over_all_kinds_of_fits():
     loud = many.beside[0]._replace(pick_scale=1000)
     with pytest.raises(ValueError, match="do not support the claim"):
         dataclasses.replace(many, beside=(loud,))
-
-
-# The paper's noise ------------------------------------------------------------------------------------------
-
-
-def test_the_papers_numbers():
-    assert paper_context_bound(400) == pytest.approx(3.4616, abs=1e-4)
-    assert [paper_iterations(2**k, l1_radius=3.75) for k in (3, 5, 6, 14, 15)] == [0, 0, 1, 1, 2]
-    clip = paper_reward_clip(1024, context_bound=3.0, l1_radius=4.0)
-    assert clip == pytest.approx(12 + math.sqrt(2 * math.log(1025)))
-    noise = calibrate_paper(**(PAPER | {"rows": 1024, "context_bound": 3.0}))
-    assert noise.reward_clip == clip
-    assert noise.sensitivity == pytest.approx(1e-4 * (clip + 12) / 1024)
-    assert noise.shortfall == 12.0
-    assert (noise.calibration, noise.mechanism, noise.value_noise) == ("paper", "laplace", "laplace")
-
-
-def test_the_shortfall_is_reached_by_two_rows():
-    noise = calibrate_paper(**(PAPER | {"rows": 1, "context_bound": 3.0, "step_size": 1.0}))
-    theta = (noise.l1_radius, 0.0)
-
-    def second_coordinate_of_gradient(x, y):
-        return 2 * x[1] * (x[0] * theta[0] + x[1] * theta[1] - y)
-
-    one = second_coordinate_of_gradient((3.0, 3.0), -noise.reward_clip)
-    other = second_coordinate_of_gradient((3.0, -3.0), -noise.reward_clip)
-    assert abs(one - other) == pytest.approx(noise.shortfall * noise.sensitivity)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"delta": 0.0}, "delta must be above 0 and below 1 for the paper's formula, got 0.0"),
-        ({"dim": 1, "sparsity": 1}, "dim must be an integer from 2 .*, got 1"),
-        ({"iterations": 0}, "iterations must be an integer from 1 .*, got 0"),
-        ({"context_bound": -1.0}, "context_bound must be a finite number above 0, got -1.0"),
-    ],
-)
-def test_the_paper_calibration_refuses_bad_numbers(changes, message):
-    with pytest.raises(ValueError, match=message):
-        calibrate_paper(**(PAPER | changes))

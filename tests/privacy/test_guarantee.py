@@ -11,14 +11,14 @@ import warnings
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
-from fliphat import reference
+from fliphat import paper, reference
 from fliphat.privacy import (
     Guarantee,
     PrivacyWarning,
     calibrate,
-    calibrate_paper,
     rho_from_epsilon,
     state_guarantee,
 )
@@ -41,10 +41,10 @@ def claim(setting="bandit", user_ids_checked=False, seeded=False, **changes):
     return state_guarantee(scales, setting=setting, user_ids_checked=user_ids_checked, seeded=seeded)
 
 
-def paper_claim(**changes):
-    noise = calibrate_paper(**SHAPE)
+def paper_claim(x_max=None, seeded=False):
+    rng = np.random.default_rng(0) if seeded else None
     with pytest.warns(PrivacyWarning) as caught:
-        found = state_guarantee(noise, setting="bandit", **changes)
+        found = paper.Fliphat(400, 10, 1.0, 0.01, b_max=4.0, x_max=x_max, rng=rng).guarantee
     assert len(caught) == 1
     return found, str(caught[0].message), caught[0].filename
 
@@ -143,10 +143,8 @@ def test_the_papers_noise_is_unproven_and_warns_with_the_factor():
 
 
 def test_the_papers_noise_stays_unproven_where_the_factor_is_small():
-    noise = calibrate_paper(**SHAPE, context_bound=0.2)
-    with pytest.warns(PrivacyWarning, match="contexts are not clipped") as caught:
-        found = state_guarantee(noise, setting="regression")
-    assert "times too small" not in str(caught[0].message)
+    found, message, _ = paper_claim(x_max=0.2)
+    assert "contexts are not clipped" in message and "times too small" not in message
     assert not found.proven
 
 
@@ -176,12 +174,11 @@ def test_records_survive_json(changes):
 
 
 def test_the_papers_record():
-    found, _, _ = paper_claim(rounds_per_user=2)
+    found, _, _ = paper_claim()
     record = json.loads(json.dumps(found.to_dict()))
     assert record["rho"] is record["rho_exact"] is None
     assert record["proven"] is False
     assert record["calibration"] == "paper"
-    assert record["user_ids"] == "promised"
 
 
 @pytest.mark.parametrize(
@@ -237,11 +234,7 @@ def test_a_guarantee_cannot_be_changed_or_declared_proven():
 
 
 def test_state_guarantee_refuses_mismatched_input():
-    with pytest.raises(
-        ValueError, match="rounds_per_user must be 1, which the noise was calibrated for, got 5"
-    ):
-        state_guarantee(calibrate(**SHAPE, clip=2.0), setting="bandit", rounds_per_user=5)
-    with pytest.raises(TypeError, match="noise must be NoiseScales or PaperNoise, got float"):
+    with pytest.raises(TypeError, match="noise must be NoiseScales, got float"):
         state_guarantee(1.0, setting="bandit")
     with pytest.raises(ValueError, match="setting must be one of"):
         state_guarantee(calibrate(**SHAPE, clip=2.0), setting="game")

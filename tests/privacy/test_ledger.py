@@ -164,8 +164,6 @@ def test_what_can_not_be_in_one_account_is_refused():
     model(ledger).fit(X, Y)
     with pytest.raises(ValueError, match="rows_per_user must be 1"):
         model(ledger, rows_per_user=2).fit(X, Y)
-    with pytest.warns(UserWarning, match="No privacy"), pytest.raises(ValueError, match="cost is proven"):
-        model(ledger, calibration="paper").fit(X, Y)
     assert ledger.fits == 1
     seeded = model(ledger, random_state=1).fit(X, Y)
     assert not seeded.guarantee_.proven

@@ -14,7 +14,7 @@ ORDER = [
     {"privacy"},
     {"fit"},
     {"policies", "regression", "environments"},
-    {"simulation", "evaluation"},
+    {"simulation", "evaluation", "paper"},
     {"lab"},
     {"serve", "cli"},
 ]

@@ -360,9 +360,6 @@ def test_structures_that_are_refused():
     refused(mixed, y, TypeError, "X must have the dtype it declares, float64, in every block, got float32")
     masked = from_blocks([np.ma.masked_array(X)])
     refused(masked, y, TypeError, "X must not be a masked array")
-    refused(
-        cut(X, (600,)), y, ValueError, "calibration must be 'proven' for a dask array", calibration="paper"
-    )
     refused(cut(X, (600,)), y, ValueError, "sparsity must be an integer from 1 to 25", sparsity=26)
 
 

@@ -247,8 +247,6 @@ def test_arguments_of_the_regressor_only():
     assert not isinstance(PrivateSparseRegressor(target_clip=1.0).fit(X, y).noise_, tuple)
     with pytest.raises(ValueError, match="solver must be 'iht' or 'auto' with target_clip"):
         PrivateSparseRegressor(target_clip=1.0, solver="pursuit").fit(X, y)
-    with pytest.raises(ValueError, match="solver must be 'iht' or 'auto' with calibration='paper'"):
-        PrivateSparseRegressor(calibration="paper", solver="pursuit").fit(X, y)
 
 
 @pytest.mark.parametrize("kind", BOTH)

@@ -12,8 +12,6 @@ import scipy.sparse as sp
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
 from fliphat.fit import defaults
 from fliphat.kernels import _niht
-from fliphat.privacy.guarantee import PrivacyWarning
-from fliphat.privacy.paper import PaperNoise
 from regression_data import BOTH, linear, target_for
 
 
@@ -259,34 +257,3 @@ def test_pure_privacy_and_users():
     default = PrivateSparseRegressor(mechanism="laplace", value_noise="laplace").fit(X, y)
     assert picky.noise_.pick_scale > default.noise_.pick_scale
     assert picky.noise_.value_scale < default.noise_.value_scale
-
-
-def test_the_papers_constants_warn_and_prove_nothing():
-    X, y, _ = linear(2000, 20)
-    model = PrivateSparseRegressor(5.0, 0.01, 4, calibration="paper", feature_scale=2.0, random_state=0)
-    with pytest.warns(PrivacyWarning, match="times too small") as caught:
-        model.fit(2 * X, y)
-    assert caught[0].filename == __file__
-    assert isinstance(model.noise_, PaperNoise) and not model.guarantee_.proven
-    assert model.noise_.context_bound == pytest.approx(2 * np.sqrt(2 * np.log(20)))
-    assert model.n_iter_ == model.noise_.iterations >= 1
-    assert np.count_nonzero(model.coef_) == 4
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"mechanism": "exponential"},
-        {"value_noise": "gaussian"},
-        {"gradient_clip": 1.0},
-        {"split": 0.5},
-        {"rows_per_user": 2},
-        {"delta": 0.0},
-    ],
-)
-def test_the_papers_constants_take_no_proven_parameters(wrong):
-    X, y, _ = linear(100, 5)
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        PrivateSparseRegressor(calibration="paper", **wrong).fit(X, y)
-    with pytest.raises(ValueError, match="feature_bound"):
-        PrivateSparseRegressor(feature_bound=3.0).fit(X, y)

@@ -47,7 +47,6 @@ def test_bad_parameters_are_refused_by_name(model, wrong, message, monkeypatch):
     [
         ({"target_scale": 0.0}, "target_scale must be"),
         ({"target_clip": -1.0}, "target_clip must be"),
-        ({"calibration": "hopeful"}, "calibration must be one of 'proven', 'paper'"),
     ],
 )
 def test_bad_parameters_of_the_regressor(wrong, message):

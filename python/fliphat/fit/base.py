@@ -113,8 +113,8 @@ class Fit(Protocol[_Plan, _Known]):
     def facts(self, plan: _Plan, known: _Known) -> dict[str, Any]:
         """Return what may be told about a fit that was run, given what is known after it."""
 
-    def guarantee(self, *, stacklevel: int = 2) -> Guarantee:
-        """Return the claim that every plan's noise supports; `stacklevel` is for its warning, if any."""
+    def guarantee(self) -> Guarantee:
+        """Return the claim that every plan's noise supports."""
 
 
 @runtime_checkable

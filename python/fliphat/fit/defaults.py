@@ -17,9 +17,6 @@ The schedules work with one number, the *detectable* signal: noise of a pick, wi
 | clip of rewards, targets | none: the gradient clip bounds every row | none |
 | share of the budget for picks | 0.8 | what makes both scales equal: 1/2, 4/5 or 2/3 |
 | unit of eta | 1 / context^2, logistic 4 times that | 1 / feature^2 |
-| paper: M, eta | floor(0.16 ln(1 + n b_max^2)), 1e-4 | the same, but M at least 1 |
-| paper: bound on contexts | sqrt(2 ln d) | feature * sqrt(2 ln d) |
-| paper: clip of rewards | x_max b_max + sqrt(2 ln(1 + n)) | the same |
 
 M and eta of a fit that starts from zero, by the detectable signal:
 
@@ -73,8 +70,6 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from fliphat.privacy.paper import paper_iterations
-
 __all__ = [
     "BANDIT_PICK_SHARE",
     "LOG_ODDS_SCALE",
@@ -91,7 +86,6 @@ __all__ = [
     "growth",
     "l1_radius",
     "one_fit",
-    "paper_fit",
     "picks",
     "regression_clip",
     "warm_fit",
@@ -186,11 +180,6 @@ def l1_radius(sparsity: int, context_scale: float, score_scale: float) -> float:
 def curvature(loss: str) -> float:
     """Return how many times flatter than a square the loss is at its steepest bend: 4 for the logistic."""
     return 4.0 if loss == "logistic" else 1.0
-
-
-def paper_fit(rows: int, radius: float) -> Steps:
-    """Return M and eta of the published simulations; M may be 0, which leaves the estimate as it is."""
-    return Steps(paper_iterations(rows, l1_radius=radius), _PAPER_STEP)
 
 
 # The bandit

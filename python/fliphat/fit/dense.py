@@ -202,7 +202,7 @@ class Dense:
             "smallest_coefficient": noise * max(self.groups, 1) / LINKS[self.settings.loss].unit,
         }
 
-    def guarantee(self, *, stacklevel: int = 2) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         """Return the claim that every episode's noise supports."""
         settings = self.settings
         return Guarantee(

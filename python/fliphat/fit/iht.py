@@ -16,11 +16,10 @@ import numpy.typing as npt
 
 from fliphat.fit import defaults, run
 from fliphat.fit.known import KnownEstimate, SparseEstimate
-from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan, Noise
+from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan
 from fliphat.fit.settings import PerEpisode, Settings, checked_iterations, checked_step_size
 from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.guarantee import Guarantee, state_guarantee
-from fliphat.privacy.paper import PaperNoise, calibrate_paper
 from fliphat.privacy.scales import HALF_RANGE, NoiseScales
 
 __all__ = ["Iht", "shrunk"]
@@ -79,10 +78,7 @@ class Iht:
         """Return the plan of an episode; what is known changes the start of its fit and nothing else."""
         settings, rows = self.settings, self.least_rows(episode)
         sparsity, shrink = settings.sparsity, False
-        if settings.calibration == "paper":
-            warm = settings.warm_start and episode > 0
-            steps = defaults.paper_fit(rows, settings.l1_radius)
-        elif settings.warm_start:
+        if settings.warm_start:
             good = sum(self.least_rows(before) >= self._enough for before in range(episode))
             good += settings.start_indices is not None
             warm, shrink, sparsity = good > 0, True, defaults.picks(sparsity, good)
@@ -97,7 +93,7 @@ class Iht:
             return EmptyPlan(episode=episode, rows=rows, sparsity=sparsity, step_size=step_size, warm=warm)
         return IhtPlan(
             budget=self._budget,
-            noise=self._noise(rows, sparsity, iterations, step_size),
+            noise=self._proven(rows, sparsity, iterations, step_size),
             episode=episode,
             dim=settings.dim,
             step_size=step_size,
@@ -137,14 +133,8 @@ class Iht:
         noise_scale, smallest = 0.0, math.inf
         if isinstance(plan, IhtPlan):
             noise_scale = _value_noise(plan)
-            # The paper's gradient is that of the full square, twice ours.
-            rough = (
-                noise_scale / (2 * plan.step_size)
-                if isinstance(plan.noise, PaperNoise)
-                else plan.noise.pick_gradient_noise
-            )
             flatness = defaults.curvature(settings.loss) / settings.context_scale**2
-            smallest = rough * math.log(max(settings.dim, 2)) * flatness
+            smallest = plan.noise.pick_gradient_noise * math.log(max(settings.dim, 2)) * flatness
         return {
             "episode": plan.episode,
             "rounds": plan.rows,
@@ -156,31 +146,20 @@ class Iht:
             "smallest_coefficient": smallest,
         }
 
-    def guarantee(self, *, stacklevel: int = 2) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         """Return the claim of every episode's noise: that of the first says the same as any other."""
         settings, plan = self.settings, self.plan(0, self.begin())
         return state_guarantee(
             plan.noise
             if isinstance(plan, IhtPlan)
-            else self._noise(plan.rows, plan.sparsity, 1, plan.step_size),
+            else self._proven(plan.rows, plan.sparsity, 1, plan.step_size),
             setting="bandit",
             seeded=settings.seed is not None,
-            rounds_per_user=settings.rounds_per_user,
-            stacklevel=stacklevel + 1,
         )
 
     def _noise_of_one_iteration(self, picks: int) -> float:
         """Return the noise of a pick in clips times rows: the schedules' only measure of the budget."""
         return self._proven(1, picks, 1, 1.0).pick_scale / HALF_RANGE
-
-    def _noise(self, rows: int, sparsity: int, iterations: int, step_size: float) -> Noise:
-        if self.settings.calibration == "proven":
-            return self._proven(rows, sparsity, iterations, step_size)
-        return calibrate_paper(
-            **self._public(rows, sparsity, iterations, step_size),
-            context_bound=self.settings.context_bound,
-            reward_clip=self.settings.reward_clip,
-        )
 
     def _proven(self, rows: int, sparsity: int, iterations: int, step_size: float) -> NoiseScales:
         """Return noise within the budget, calibrated once for each fit."""
@@ -241,8 +220,6 @@ def shrunk(theta: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float
 
 def _value_noise(plan: IhtPlan) -> float:
     """Return the noise of a released value, in units of a coefficient."""
-    if isinstance(plan.noise, PaperNoise):
-        return plan.noise.noise_scale
     return plan.step_size * plan.noise.value_gradient_noise
 
 

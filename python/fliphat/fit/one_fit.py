@@ -7,12 +7,11 @@ from typing import Any
 
 from fliphat import arguments
 from fliphat.fit import defaults
-from fliphat.fit.plan import Budget, IhtPlan, Noise
+from fliphat.fit.plan import Budget, IhtPlan
 from fliphat.privacy.calibration import calibrate
-from fliphat.privacy.paper import calibrate_paper
-from fliphat.privacy.scales import HALF_RANGE
+from fliphat.privacy.scales import HALF_RANGE, NoiseScales
 
-__all__ = ["OneFit", "plan_one_fit", "plan_paper_fit"]
+__all__ = ["OneFit", "plan_one_fit"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ class OneFit:
     warm: bool
     seed: int | None
 
-    def plan(self, noise: Noise, step_size: float) -> IhtPlan:
+    def plan(self, noise: NoiseScales, step_size: float) -> IhtPlan:
         """Return the plan with this noise."""
         return IhtPlan(
             budget=Budget(epsilon=self.epsilon, delta=float(self.delta), rounds_per_user=self.rows_per_user),
@@ -93,19 +92,3 @@ def plan_one_fit(
         step = steps.step_size if step is None else step
     step = public.in_units(step)
     return public.plan(calibrate(**budget, iterations=iterations, step_size=step), step)
-
-
-def plan_paper_fit(public: OneFit, *, feature_bound: float | None) -> IhtPlan:
-    """Plan a regression as the paper prints it, which is not proven private."""
-    steps = defaults.paper_fit(public.rows, public.l1_radius)
-    # The published rule leaves small data sets without an iteration, which would release nothing.
-    iterations = max(1, steps.iterations) if public.iterations is None else public.iterations
-    step = public.in_units(steps.step_size if public.step_size is None else public.step_size)
-    noise = calibrate_paper(
-        **public.priced,
-        iterations=iterations,
-        step_size=step,
-        context_bound=feature_bound,
-        reward_clip=public.target_clip,
-    )
-    return public.plan(noise, step)

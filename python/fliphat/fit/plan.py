@@ -10,13 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fliphat.privacy.paper import PaperNoise
 from fliphat.privacy.scales import NoiseScales
 
-__all__ = ["Budget", "EmptyPlan", "IhtPlan", "Noise"]
-
-#: Noise with a proven claim, or the paper's.
-Noise = NoiseScales | PaperNoise
+__all__ = ["Budget", "EmptyPlan", "IhtPlan"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +23,11 @@ class Budget:
     delta: float
     rounds_per_user: int
 
-    def require_noise(self, noise: Noise) -> None:
+    def require_noise(self, noise: NoiseScales) -> None:
         """Refuse noise that was calibrated for another claim."""
-        if not isinstance(noise, (NoiseScales, PaperNoise)):
-            raise TypeError(f"noise must be NoiseScales or PaperNoise, got {type(noise).__name__}")
-        # The paper's noise knows no users, and its guarantee says that nothing is proven.
-        names = ("epsilon", "delta") + (("rounds_per_user",) if isinstance(noise, NoiseScales) else ())
-        for name in names:
+        if not isinstance(noise, NoiseScales):
+            raise TypeError(f"noise must be NoiseScales, got {type(noise).__name__}")
+        for name in ("epsilon", "delta", "rounds_per_user"):
             if getattr(noise, name) != getattr(self, name):
                 raise ValueError(
                     f"noise must be calibrated for {name} = {getattr(self, name)!r}, "
@@ -48,7 +42,7 @@ class IhtPlan:
     Attributes
     ----------
     budget : Budget
-    noise : NoiseScales or PaperNoise
+    noise : NoiseScales
         Rows, picks, iterations, rows of one user, gradient clip and scales.
     episode : int
         Number of the episode, 0 for a regression.
@@ -59,7 +53,7 @@ class IhtPlan:
         C.
     loss : {"squared", "logistic"}
     reward_clip : float or None
-        R; the paper's noise has its own.
+        R.
     warm : bool
         Whether the fit starts from an estimate released before.
     shrink : bool
@@ -69,7 +63,7 @@ class IhtPlan:
     """
 
     budget: Budget
-    noise: Noise
+    noise: NoiseScales
     episode: int
     dim: int
     step_size: float
@@ -100,10 +94,8 @@ class IhtPlan:
 
     @property
     def kernel_arguments(self) -> dict[str, Any]:
-        """What :func:`fliphat.kernels.niht` takes besides rows, rewards and a start; proven noise only."""
+        """What :func:`fliphat.kernels.niht` takes besides rows, rewards and a start."""
         noise = self.noise
-        if not isinstance(noise, NoiseScales):
-            raise ValueError("noise must be proven noise: the paper's has no integer scales")
         return {
             "sparsity": noise.sparsity,
             "iterations": noise.iterations,

@@ -197,7 +197,7 @@ class Pursuit:
             "smallest_coefficient": pick_noise * math.log(max(plan.dim, 2)) / steps.one**2,
         }
 
-    def guarantee(self, *, stacklevel: int = 2) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         """Return the claim of every episode's noise: that of the first says the same as any other."""
         settings, first = self.settings, self.plan(0, self.begin()).release
         exact = self._accounting == "exact"

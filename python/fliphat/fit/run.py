@@ -14,7 +14,6 @@ import numpy.typing as npt
 from fliphat import _native
 from fliphat.fit.plan import IhtPlan
 from fliphat.kernels import _niht
-from fliphat.privacy.paper import PaperNoise
 
 __all__ = ["from_rows", "from_sums"]
 
@@ -41,21 +40,6 @@ def from_rows(
     _require_start(plan, start)
     if rows.shape != (plan.rows, plan.dim):
         raise ValueError(f"rows must have the plan's shape {(plan.rows, plan.dim)}, got {rows.shape}")
-    noise = plan.noise
-    if isinstance(noise, PaperNoise):
-        return _niht.fit_paper(
-            rows,
-            rewards,
-            sparsity=noise.sparsity,
-            iterations=noise.iterations,
-            step_size=plan.step_size,
-            l1_radius=noise.l1_radius,
-            reward_clip=noise.reward_clip,
-            noise_scale=noise.noise_scale,
-            start=start,
-            present=present,
-            seeded=plan.seed,
-        )
     return _niht.fit(rows, rewards, start=start, present=present, seeded=plan.seed, **plan.kernel_arguments)[
         -1
     ]
@@ -76,10 +60,6 @@ def from_sums(
         Called once an iteration.
     """
     _require_start(plan, start)
-    if isinstance(plan.noise, PaperNoise):
-        raise ValueError(
-            "calibration must be 'proven' for rows that live elsewhere: they come as integer sums"
-        )
     begin = np.zeros(plan.dim) if start is None else start
     settings = _niht.fit_settings(plan.dim, **plan.kernel_arguments)
     return _native.niht_fit_sums(sums_at, begin, plan.rows, settings, plan.seed)

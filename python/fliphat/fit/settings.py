@@ -12,7 +12,6 @@ from fliphat import arguments
 from fliphat.fit import defaults, kept_tuning
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.tuning import Tuning
-from fliphat.privacy.paper import paper_context_bound
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, check_delta
 
 __all__ = [
@@ -98,7 +97,6 @@ class Settings:
     warm_start: bool
     first_episode: int | None
     growth: float
-    calibration: str
     mechanism: str
     loss: str
     rounds_per_user: int
@@ -107,7 +105,6 @@ class Settings:
     gradient_clip: float
     reward_clip: float | None
     l1_radius: float
-    context_bound: float | None
     iterations: PerEpisode | None
     step_size: PerEpisode | None
     dtype: str
@@ -136,7 +133,6 @@ class Settings:
         warm_start: object = True,
         first_episode: object = None,
         growth: object = None,
-        calibration: str = "proven",
         mechanism: str | None = None,
         loss: str = "squared",
         rounds_per_user: object = 1,
@@ -145,7 +141,6 @@ class Settings:
         gradient_clip: object = None,
         reward_clip: object = None,
         l1_radius: object = None,
-        context_bound: object = None,
         iterations: PerEpisode | None = None,
         step_size: PerEpisode | None = None,
         dtype: object = "float32",
@@ -166,14 +161,11 @@ class Settings:
         dim = arguments.integer("dim", dim, 1, _LARGEST_DIM)
         sparsity = arguments.integer("sparsity", sparsity, 1, dim)
         arguments.choice("episodes", episodes, ("planned", "doubling"))
-        arguments.choice("calibration", calibration, ("proven", "paper"))
         arguments.choice("loss", loss, ("squared", "logistic"))
-        paper = calibration == "paper"
         fit = _checked_fit(
             fit,
             {
                 "episodes='doubling'": episodes == "doubling",
-                "calibration='paper'": paper,
                 "delta=0": delta == 0,
                 "mechanism='laplace'": mechanism == "laplace",
                 "warm_start=False": not warm_start,
@@ -188,7 +180,7 @@ class Settings:
             default_fit,
         )
         if mechanism is None:
-            mechanism = "laplace" if paper else "exponential"
+            mechanism = "exponential"
         arguments.choice("mechanism", mechanism, MECHANISMS)
         if not isinstance(warm_start, (bool, np.bool_)):
             raise TypeError(f"warm_start must be True or False, got {type(warm_start).__name__}")
@@ -199,20 +191,9 @@ class Settings:
                     "first_episode is only for episodes='planned': doubling episodes start with 1 round"
                 )
         if growth is None:
-            growth = defaults.growth(warm_start=bool(warm_start) and not paper)
+            growth = defaults.growth(warm_start=bool(warm_start))
         elif episodes != "planned":
             raise ValueError("growth is only for episodes='planned': doubling episodes double")
-        if paper:
-            _paper_only_allows(mechanism, loss, gradient_clip)
-            context_bound = (
-                paper_context_bound(dim)
-                if context_bound is None
-                else arguments.positive("context_bound", context_bound)
-            )
-        elif context_bound is not None:
-            raise ValueError(
-                "context_bound is only for calibration='paper': proven noise needs no bound on contexts"
-            )
         context_scale = arguments.positive("context_scale", context_scale)
         pilot = isinstance(reward_scale, str)
         if pilot:
@@ -232,8 +213,8 @@ class Settings:
                 raise ValueError(f"{name} is only for fit='pursuit', got fit={fit!r}")
         if pilot and loss == "logistic":
             raise ValueError("reward_scale must be a number with loss='logistic': rewards are 0 and 1")
-        if start is not None and (paper or not warm_start):
-            raise ValueError("start needs calibration='proven' and warm_start=True: other fits begin at 0")
+        if start is not None and not warm_start:
+            raise ValueError("start needs warm_start=True: other fits begin at 0")
         begin = None if start is None else _checked_start(start, dim)
         if seed is not None:
             seed = arguments.integer("seed", seed, 0, 2**64 - 1)
@@ -246,7 +227,6 @@ class Settings:
             warm_start=bool(warm_start),
             first_episode=first_episode,
             growth=arguments.within("growth", growth, 1.0, 16.0),
-            calibration=calibration,
             mechanism=mechanism,
             loss=loss,
             rounds_per_user=arguments.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT),
@@ -259,7 +239,6 @@ class Settings:
             l1_radius=defaults.l1_radius(sparsity, context_scale, reward_scale * defaults.curvature(loss))
             if l1_radius is None
             else arguments.positive("l1_radius", l1_radius),
-            context_bound=context_bound,
             iterations=_checked_per_episode("iterations", iterations, checked_iterations),
             step_size=_checked_per_episode("step_size", step_size, checked_step_size),
             dtype=checked_dtype(dtype),
@@ -339,7 +318,8 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
         "start_values": None,
         "constants": unrecorded,
     }
-    return {"fit": "iht", "accounting": "zcdp"} | new | record
+    kept = {name: value for name, value in record.items() if name not in ("calibration", "context_bound")}
+    return {"fit": "iht", "accounting": "zcdp"} | new | kept
 
 
 def _checked_start(start: object, dim: int) -> SparseEstimate:
@@ -437,12 +417,3 @@ def checked_dtype(dtype: object) -> str:
     if name not in ("float32", "float64"):
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
     return str(name)
-
-
-def _paper_only_allows(mechanism: str, loss: str, gradient_clip: object) -> None:
-    if mechanism != "laplace":
-        raise ValueError(f"mechanism must be 'laplace' for calibration='paper', got {mechanism!r}")
-    if loss != "squared":
-        raise ValueError(f"loss must be 'squared' for calibration='paper', got {loss!r}")
-    if gradient_clip is not None:
-        raise ValueError("gradient_clip is only for calibration='proven': the paper clips no gradient")

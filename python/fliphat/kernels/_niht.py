@@ -169,38 +169,6 @@ def fit_settings(
     )
 
 
-def fit_paper(
-    X: Any,
-    y: npt.ArrayLike,
-    *,
-    sparsity: int,
-    iterations: int,
-    step_size: float,
-    l1_radius: float,
-    reward_clip: float,
-    noise_scale: float,
-    start: npt.ArrayLike | None = None,
-    present: npt.NDArray[np.bool_] | None = None,
-    seeded: Seeded | None = None,
-) -> npt.NDArray[np.float64]:
-    """Fit as the paper's figures did, with float gradients and its printed noise scale: not private."""
-    native, n, d = _native_rows(X)
-    rewards, begin, flags = _aligned(y, start, present, n, d)
-    return _native.paper_fit(
-        native,
-        rewards,
-        begin,
-        arguments.integer("sparsity", sparsity, 1, d),
-        arguments.integer("iterations", iterations, 0, _MOST_ITERATIONS),
-        arguments.positive("step_size", step_size),
-        arguments.positive("l1_radius", l1_radius),
-        arguments.positive("reward_clip", reward_clip),
-        arguments.positive("noise_scale", noise_scale),
-        flags,
-        seeded,
-    )
-
-
 def _native_rows(X: Any) -> tuple[Any, int, int]:
     if _rows.is_sparse(X):
         sparse = _rows.sparse_rows("X", X)

@@ -7,8 +7,8 @@
 | episode l, N_l | `episode`, its `rounds` in `history` |
 | beta-hat_l, from episode l - 1 alone | `history[l - 1].estimate` |
 
-With ``episodes="doubling", warm_start=False`` it is the paper's algorithm line by line; the noise is proven
-unless ``calibration="paper"``.
+With ``episodes="doubling", warm_start=False`` episodes and fits are the paper's, with noise that
+is proven; :mod:`fliphat.paper` has its algorithms as printed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FLIPHAT(LivePolicy):
         "pursuit", the default, is ours: it picks a few new columns an episode and learns scales, correlations
         and the mean reward as it goes. "iht" is noisy iterative hard thresholding, the paper's fit. A store
         goes on with the fit it was made with. "iht" is taken where an argument asks for it:
-        ``episodes="doubling"``, ``calibration="paper"``, ``mechanism="laplace"``, ``delta=0``,
+        ``episodes="doubling"``, ``mechanism="laplace"``, ``delta=0``,
         ``warm_start=False``, `start`, `growth`, `gradient_clip`, `reward_clip`, `l1_radius`, `iterations`,
         `step_size`.
     episodes : {"planned", "doubling"}
@@ -63,9 +63,6 @@ class FLIPHAT(LivePolicy):
         Rounds of the first planned episode; by default long enough to see coefficients of typical size.
     growth : float, optional
         How many times longer a planned episode is than the one before, from 1 to 16; 1.25 by default.
-    calibration : {"proven", "paper"}
-        "paper" reproduces the published figures. Its noise is too small, which `guarantee` says and a
-        `PrivacyWarning` warns of.
     mechanism : {"exponential", "laplace"}, optional
         How coordinates are picked; "laplace" is the paper's peeling.
     loss : {"squared", "logistic"}
@@ -93,8 +90,6 @@ class FLIPHAT(LivePolicy):
         The public share of rounds, from 0 to 1, that play a uniform arm instead of a best one: one number,
         one for each episode (the last one repeats), or a function of the episode's number. With a share
         above 0 every arm has a chance, `Decision.probability`, that off-policy evaluation can divide by.
-    context_bound : float, optional
-        x_max, for ``calibration="paper"`` only.
     dtype : {"float32", "float64"}
         How chosen rows and rewards are kept.
     seed : int, optional
@@ -160,7 +155,6 @@ class FLIPHAT(LivePolicy):
         warm_start: bool = True,
         first_episode: int | None = None,
         growth: float | None = None,
-        calibration: Literal["proven", "paper"] = "proven",
         mechanism: Literal["exponential", "laplace"] | None = None,
         loss: Literal["squared", "logistic"] = "squared",
         rounds_per_user: int = 1,
@@ -175,7 +169,6 @@ class FLIPHAT(LivePolicy):
         iterations: PerEpisode | None = None,
         step_size: PerEpisode | None = None,
         exploration: PerEpisode = 0.0,
-        context_bound: float | None = None,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
         start: npt.ArrayLike | SparseEstimate | None = None,
@@ -202,7 +195,6 @@ class FLIPHAT(LivePolicy):
             warm_start=warm_start,
             first_episode=first_episode,
             growth=growth,
-            calibration=calibration,
             mechanism=mechanism,
             loss=loss,
             rounds_per_user=rounds_per_user,
@@ -214,7 +206,6 @@ class FLIPHAT(LivePolicy):
             gradient_clip=gradient_clip,
             reward_clip=reward_clip,
             l1_radius=l1_radius,
-            context_bound=context_bound,
             iterations=iterations,
             step_size=step_size,
             exploration=exploration,
@@ -236,7 +227,7 @@ class FLIPHAT(LivePolicy):
             ages=ages,
             witness=witness,
         )
-        self._begin(opened, stacklevel=4)
+        self._begin(opened)
 
     @classmethod
     def open(
@@ -291,7 +282,7 @@ class FLIPHAT(LivePolicy):
             ages=ages,
             witness=witness,
         )
-        policy._begin(opened, stacklevel=4)
+        policy._begin(opened)
         return policy
 
     @classmethod

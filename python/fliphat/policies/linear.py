@@ -142,7 +142,7 @@ class PrivateLinear(LivePolicy):
                 settings = dataclasses.replace(settings, constants=choices.constants)
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
         engine = self._opened(settings, table, store, durability, limit, ages, witness)
-        self._begin(engine, stacklevel=4)
+        self._begin(engine)
         kept, asked = self.arms, table.playable
         if set(kept) != set(asked):
             self.close()
@@ -343,7 +343,7 @@ class PrivateLinear(LivePolicy):
         settings = _dense(read_settings(recorded_settings(store), {}))
         policy = cls.__new__(cls)
         engine = cls._opened(settings, ArmTable(["an arm"]), store, durability, limit, ages, witness)
-        policy._begin(engine, stacklevel=4)
+        policy._begin(engine)
         return policy
 
     @classmethod

@@ -60,7 +60,7 @@ class _Public:
 class LivePolicy:
     """What every private policy can do; a policy adds its arguments, its fit and its documentation."""
 
-    def _begin(self, engine: Engine, stacklevel: int) -> None:
+    def _begin(self, engine: Engine) -> None:
         self._engine: Engine | None = engine
         self._public: _Public | None = None
         self._reason = ""  # why there is no engine
@@ -69,7 +69,7 @@ class LivePolicy:
         self._process = process.token
         self._lock: threading.RLock | Gate = Gate() if engine.concurrent else threading.RLock()
         self._close_asked = False
-        self._guarantee = engine.fit.guarantee(stacklevel=stacklevel)
+        self._guarantee = engine.fit.guarantee()
         self._warned = False
         engine.after_release = self._warn_once
 
@@ -410,7 +410,7 @@ class LivePolicy:
         def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
             engine = cls._engine_for(read_settings(record["settings"], functions), memory_limit, ages)
             state.fill(engine, record, arrays)
-            policy._begin(engine, stacklevel=7)
+            policy._begin(engine)
 
         snapshot.consume(Path(path), build)
         return policy

@@ -4,7 +4,6 @@ from fliphat.privacy.accounting import delta_from_rho, epsilon_from_rho, rho_fro
 from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.guarantee import Guarantee, PrivacyWarning, state_guarantee
 from fliphat.privacy.ledger import BudgetError, Ledger
-from fliphat.privacy.paper import PaperNoise, calibrate_paper
 from fliphat.privacy.scales import NoiseScales
 
 __all__ = [
@@ -12,10 +11,8 @@ __all__ = [
     "Guarantee",
     "Ledger",
     "NoiseScales",
-    "PaperNoise",
     "PrivacyWarning",
     "calibrate",
-    "calibrate_paper",
     "delta_from_rho",
     "epsilon_from_rho",
     "rho_from_epsilon",

@@ -9,7 +9,6 @@ will. The words are in
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -17,7 +16,6 @@ from typing import Final
 from fliphat import arguments
 from fliphat.privacy import accounting
 from fliphat.privacy.conversion import float_up
-from fliphat.privacy.paper import PaperNoise
 from fliphat.privacy.priced import PricedRelease
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, VALUE_NOISES, NoiseScales, check_delta
 from fliphat.privacy.statement import describe
@@ -227,41 +225,30 @@ class Guarantee:
 
 
 def state_guarantee(
-    noise: NoiseScales | PaperNoise,
+    noise: NoiseScales,
     *,
     setting: str,
     user_ids_checked: bool = False,
     seeded: bool = False,
-    rounds_per_user: int | None = None,
-    stacklevel: int = 2,
 ) -> Guarantee:
-    """Return the claim that the given noise supports; warns if that noise is the paper's.
+    """Return the claim that the given noise supports.
 
     A regression states what its one fit cost. A bandit refits for as long as it lives, each time within the
     same budget and on other rows, so it states the whole budget.
 
     Parameters
     ----------
-    noise : NoiseScales or PaperNoise
-        From :func:`fliphat.privacy.calibration.calibrate` or :func:`fliphat.privacy.paper.calibrate_paper`.
+    noise : NoiseScales
+        From :func:`fliphat.privacy.calibration.calibrate`.
     setting : {"bandit", "regression"}
     user_ids_checked : bool
         Whether ids are given for every round and the limit per user is enforced.
     seeded : bool
         Whether the noise comes from a seed: then nothing is proven. No warning, experiments are seeded.
-    rounds_per_user : int, optional
-        Only for the paper's noise, which does not know it; 1 by default.
-    stacklevel : int
-        As in :func:`warnings.warn`.
 
     Returns
     -------
     Guarantee
-
-    Warns
-    -----
-    PrivacyWarning
-        For the paper's noise, with the factor by which it falls short.
 
     Examples
     --------
@@ -271,33 +258,21 @@ def state_guarantee(
     >>> print(str(state_guarantee(scales, setting="bandit"))[:72])
     Proven: joint differential privacy with epsilon = 1.0, delta = 0.01. Pro
     """
-    if isinstance(noise, NoiseScales):
-        if rounds_per_user not in (None, noise.rounds_per_user):
-            raise ValueError(
-                f"rounds_per_user must be {noise.rounds_per_user}, which the noise was calibrated for, "
-                f"got {rounds_per_user}"
-            )
-        rounds, rho, shortfall = noise.rounds_per_user, _stated_rho(noise, setting), None
-    elif isinstance(noise, PaperNoise):
-        rounds, rho, shortfall = rounds_per_user or 1, None, noise.shortfall
-        warnings.warn(
-            f"No privacy is proven: {_paper_reason(shortfall)}", PrivacyWarning, stacklevel=stacklevel
-        )
-    else:
-        raise TypeError(f"noise must be NoiseScales or PaperNoise, got {type(noise).__name__}")
+    if not isinstance(noise, NoiseScales):
+        raise TypeError(f"noise must be NoiseScales, got {type(noise).__name__}")
     return Guarantee(
         epsilon=noise.epsilon,
         delta=noise.delta,
-        rho=rho,
+        rho=_stated_rho(noise, setting),
         setting=setting,
-        rounds_per_user=rounds,
+        rounds_per_user=noise.rounds_per_user,
         user_ids_checked=user_ids_checked,
         mechanism=noise.mechanism,
         value_noise=noise.value_noise,
         calibration=noise.calibration,
         seeded=seeded,
-        noise_shortfall=shortfall,
-        release=noise.release if isinstance(noise, NoiseScales) else None,
+        noise_shortfall=None,
+        release=noise.release,
     )
 
 

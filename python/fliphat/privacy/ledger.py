@@ -245,10 +245,7 @@ def _cost(noise: Any, claim: Guarantee) -> Spent:
             raise ValueError("noise must be priced for all rows of a person in one fit")
         return Spent(noise.rho, None, noise.noise, claim.seeded, rows)
     if not isinstance(noise, NoiseScales):
-        raise ValueError(
-            f"a ledger holds fits whose cost is proven, got {type(noise).__name__}: the paper's noise has no "
-            f"proof"
-        )
+        raise TypeError(f"noise must be NoiseScales, PricedRelease or Fraction, got {type(noise).__name__}")
     releases = None
     if noise.value_noise != "gaussian":  # the discrete Gaussian has no exact price
         shape = FitShape(noise.sparsity, noise.iterations, noise.pick_scale, noise.value_scale)

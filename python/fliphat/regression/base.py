@@ -16,7 +16,6 @@ from fliphat.fit.plan import IhtPlan
 from fliphat.kernels._rows import vector
 from fliphat.privacy.guarantee import Guarantee, state_guarantee
 from fliphat.privacy.ledger import Ledger
-from fliphat.privacy.paper import PaperNoise
 from fliphat.privacy.priced import PricedRelease
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, VALUE_NOISES, NoiseScales
 from fliphat.regression import data, solvers
@@ -60,7 +59,7 @@ class LinearEstimator(BaseEstimator):
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
     n_iter_: int
-    noise_: NoiseScales | PaperNoise | tuple[PricedRelease, ...]
+    noise_: NoiseScales | tuple[PricedRelease, ...]
     guarantee_: Guarantee
 
     def __sklearn_tags__(self) -> Any:
@@ -172,10 +171,8 @@ class LinearEstimator(BaseEstimator):
         return known.estimate.to_dense(), known.intercept if self.fit_intercept else 0.0
 
     def _release_one(self, rows: Any, y: Any, plan: IhtPlan) -> tuple[npt.NDArray[np.float64], float]:
-        # The claim is stated, with a warning if it is the paper's, before the rows are read.
-        guarantee = state_guarantee(
-            plan.noise, setting="regression", seeded=plan.seed is not None, stacklevel=5
-        )
+        # The claim is stated before the rows are read.
+        guarantee = state_guarantee(plan.noise, setting="regression", seeded=plan.seed is not None)
         features = rows.shape[1]
         scale = float(self.feature_scale)
         start = self._start(features, scale)

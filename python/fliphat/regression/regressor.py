@@ -8,12 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.fit.one_fit import OneFit, plan_paper_fit
 from fliphat.fit.parts import PartsFit
 from fliphat.fit.plan import IhtPlan
-from fliphat.privacy.guarantee import CALIBRATIONS
 from fliphat.privacy.ledger import Ledger
-from fliphat.privacy.paper import paper_context_bound
 from fliphat.regression import data
 from fliphat.regression.base import LARGEST_SCALE, SMALLEST_SCALE, LinearEstimator, refuse_unknown
 from fliphat.regression.dask import arrays
@@ -75,13 +72,6 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         Share of the budget spent on picks.
     rows_per_user : int
         Rows of one person that are protected together. That nobody has more is your promise.
-    calibration : {"proven", "paper"}
-        "paper" reproduces the constants printed in the paper, warns, and proves nothing:
-        ``guarantee_.proven`` is False. It needs ``delta > 0``, takes `feature_bound`, and none of
-        `gradient_clip`, `split` and `rows_per_user`. Its steps are far shorter (1e-4), so its coefficients
-        rank features but are too small to predict with.
-    feature_bound : float, optional
-        The bound on features the paper assumes; by default ``feature_scale * sqrt(2 ln(dim))``.
     start : array_like, optional
         Public start, such as coefficients released earlier from other rows: one value a feature, followed by
         the intercept if one is fitted.
@@ -99,8 +89,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         columns and corrects wrong scales. "iht" is noisy iterative hard thresholding over all rows. "auto" is
         pursuit, unless an argument is given that only hard thresholding has: `gradient_clip`,
         `target_clip`, `l1_radius`, `iterations`, `step_size`,
-        `split`, `start`, ``mechanism="laplace"``, another `value_noise` or ``delta=0``, and with
-        ``calibration="paper"``.
+        `split`, `start`, ``mechanism="laplace"``, another `value_noise` or ``delta=0``.
         See Notes.
 
     Attributes
@@ -111,7 +100,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         0 without `fit_intercept`.
     guarantee_ : fliphat.privacy.guarantee.Guarantee
         What this fit protects, how strongly, and whether it is proven.
-    noise_ : tuple of PricedRelease, NoiseScales or PaperNoise
+    noise_ : tuple of PricedRelease, or NoiseScales
         The noise it was fitted with: of each part, or of hard thresholding.
     n_iter_ : int
         Parts, or iterations.
@@ -196,8 +185,6 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         value_noise: str | None = None,
         split: float | None = None,
         rows_per_user: int = 1,
-        calibration: str = "proven",
-        feature_bound: float | None = None,
         start: npt.ArrayLike | None = None,
         random_state: int | None = None,
         ledger: Ledger | None = None,
@@ -218,8 +205,6 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         self.value_noise = value_noise
         self.split = split
         self.rows_per_user = rows_per_user
-        self.calibration = calibration
-        self.feature_bound = feature_bound
         self.start = start
         self.random_state = random_state
         self.ledger = ledger
@@ -240,20 +225,11 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         -------
         PrivateSparseRegressor
             Itself.
-
-        Warns
-        -----
-        PrivacyWarning
-            With ``calibration="paper"``.
         """
         refuse_unknown("fit", refused)
         rows: Any
         target: Any
         if arrays.is_dask("X", X):
-            if self.calibration == "paper":
-                raise ValueError(
-                    "calibration must be 'proven' for a dask array: only integer sums are distributed"
-                )
             rows = arrays.as_rows(X)
             target = arrays.as_target(y, rows)
         else:
@@ -283,33 +259,10 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         return tags
 
     def _plan(self, rows: int, features: int) -> IhtPlan | PartsFit:
-        calibration = arguments.choice("calibration", self.calibration, CALIBRATIONS)
         target_scale = arguments.within("target_scale", self.target_scale, SMALLEST_SCALE, LARGEST_SCALE)
         target_clip = (
             None if self.target_clip is None else arguments.positive("target_clip", self.target_clip)
         )
         public = self._public_numbers(rows, features, score_scale=target_scale, target_clip=target_clip)
-        if calibration == "paper":
-            if self.solver == "pursuit":
-                raise ValueError("solver must be 'iht' or 'auto' with calibration='paper', got 'pursuit'")
-            return self._plan_paper(public)
-        if self.feature_bound is not None:
-            raise ValueError("feature_bound is only for calibration='paper'; proven noise needs no bound")
         only_iht = {**self._only_iht(), "target_clip": self.target_clip is not None}
         return self._plan_fit(public, only_iht, residual_scale=target_scale)
-
-    def _plan_paper(self, public: OneFit) -> IhtPlan:
-        for name in ("mechanism", "value_noise"):
-            if getattr(self, name) not in (None, "laplace"):
-                raise ValueError(
-                    f"{name} must be 'laplace' or None with calibration='paper', got {getattr(self, name)!r}"
-                )
-        for name in ("gradient_clip", "split"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"{name} must be None with calibration='paper', got {getattr(self, name)!r}")
-        if public.rows_per_user != 1:
-            raise ValueError(f"rows_per_user must be 1 with calibration='paper', got {public.rows_per_user}")
-        bound = self.feature_bound
-        if bound is None:
-            bound = public.feature_scale * paper_context_bound(public.dim)
-        return plan_paper_fit(public, feature_bound=bound)

@@ -46,13 +46,13 @@ mod _native {
     #[pymodule_export]
     use super::public::score::{scores, select_arms};
     #[pymodule_export]
-    use super::research::audit::{audit_fits, audit_niht, audit_paper, audit_peel, audit_permute_and_flip};
+    use super::research::audit::{audit_fits, audit_niht, audit_peel, audit_permute_and_flip};
     #[pymodule_export]
     use super::research::bandwidth::read_all;
     #[pymodule_export]
     use super::research::lasso::lasso_fit;
     #[pymodule_export]
-    use super::research::paper::paper_fit;
+    use super::research::paper::squared_loss_gradient;
     #[pymodule_export]
     use super::research::simulate::{ClickWorld, LinearWorld, round_words};
     #[pymodule_export]

@@ -3,10 +3,9 @@
 use fliphat_core::noise::entropy::SecureRng;
 use fliphat_core::noise::entropy::predictable::SeededNoise;
 use fliphat_core::research::audit::{
-    Counts, FitCall, NihtTrial, PaperTrial, PeelTrial, PermuteAndFlipTrial, ReplayTrial, Reuse, RowValues,
-    Side, Trial, View, count,
+    Counts, FitCall, NihtTrial, PeelTrial, PermuteAndFlipTrial, ReplayTrial, Reuse, RowValues, Side, Trial,
+    View, count,
 };
-use fliphat_core::research::paper::PaperSettings;
 use fliphat_core::runtime::error::Result;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3};
 use pyo3::prelude::*;
@@ -144,34 +143,6 @@ pub(crate) fn audit_fits<'py>(
     let first = sides.0.iter().map(call).collect::<PyResult<Vec<_>>>()?;
     let second = sides.1.iter().map(call).collect::<PyResult<Vec<_>>>()?;
     let trial = ReplayTrial { sides: [first, second] };
-    run(py, &trial, &views, runs, threads, seed)
-}
-
-/// Count what the paper's fit shows of two data sets.
-#[pyfunction]
-#[pyo3(signature = (
-    sides, sparsity, iterations, step_size, l1_radius, reward_clip, noise_scale, views, runs, threads, seed=None
-))]
-#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
-pub(crate) fn audit_paper<'py>(
-    py: Python<'py>,
-    sides: (SideArgument<'py>, SideArgument<'py>),
-    sparsity: usize,
-    iterations: usize,
-    step_size: f64,
-    l1_radius: f64,
-    reward_clip: f64,
-    noise_scale: f64,
-    views: Vec<ViewArgument<'py>>,
-    runs: u64,
-    threads: usize,
-    seed: Option<u64>,
-) -> PyResult<CountArrays<'py>> {
-    let trial = PaperTrial {
-        settings: PaperSettings { sparsity, iterations, step_size, l1_radius, reward_clip, noise_scale },
-        columns: sides.0.0.as_array().ncols(),
-        sides: [side(&sides.0)?, side(&sides.1)?],
-    };
     run(py, &trial, &views, runs, threads, seed)
 }
 

@@ -47,7 +47,7 @@ def build(quick: bool) -> Experiment:
     cells = []
     for epsilon in EPSILONS[::2] if quick else EPSILONS:
         policies = (
-            Recipe.of(factories.paper, sparsity=10, epsilon=epsilon, delta=DELTA),
+            Recipe.of(factories.paper, s=10, epsilon=epsilon, delta=DELTA),
             private(epsilon, mechanism="laplace", **cold),
             private(epsilon, **cold),
             private(epsilon),

@@ -25,7 +25,7 @@ from fliphat.lab.experiments.run.summary import Summary
 NAME: Final = "regret-vs-time"
 ORDER: Final = 10
 
-#: Read off the figure, by epsilon. Its noise is smaller than a proof needs: see :mod:`fliphat.privacy.paper`.
+#: Read off the figure, by epsilon. Its noise is smaller than a proof needs: see :mod:`fliphat.paper`.
 PUBLISHED: Final = {0.5: 10_900.0, 1.0: 5_600.0, 2.0: 2_900.0, 5.0: 1_250.0, 10.0: 700.0}
 PUBLISHED_BASELINES: Final = {"random": 28_000.0, "Lasso": 400.0}
 

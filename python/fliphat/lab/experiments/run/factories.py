@@ -31,6 +31,7 @@ from fliphat.lab.baselines import (
 )
 from fliphat.lab.baselines.base import Baseline
 from fliphat.lab.experiments.run.recipe import stable_name
+from fliphat.paper import Fliphat
 from fliphat.privacy.guarantee import PrivacyWarning
 
 __all__ = [
@@ -91,22 +92,16 @@ def drawn_truth(
 
 
 @stable_name("paper")
-def paper(*, environment: Environment, seed: int, **options: Any) -> FLIPHAT:
-    """Return FLIPHAT as the published simulations ran it: they knew the true coefficients' l1 norm."""
+def paper(*, environment: Environment, seed: int, **options: Any) -> Fliphat:
+    """Return the paper's algorithm as its simulations ran it: they knew the true coefficients' l1 norm."""
     if environment.truth is None:
         raise ValueError("environment must have linear truth for the paper's constants")
     with warnings.catch_warnings():
         # Every figure with this policy says that its noise is too small.
         warnings.simplefilter("ignore", PrivacyWarning)
-        return FLIPHAT(
-            environment.dim,
-            calibration="paper",
-            episodes="doubling",
-            warm_start=False,
-            l1_radius=float(np.abs(environment.truth[1]).sum()),
-            seed=seed,
-            **options,
-        )
+        b_max = float(np.abs(environment.truth[1]).sum())
+        rng = np.random.default_rng([seed, environment.dim, 24])
+        return Fliphat(environment.dim, b_max=b_max, rng=rng, **options)
 
 
 @stable_name("random")

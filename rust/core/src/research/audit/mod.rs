@@ -8,7 +8,7 @@ mod replay;
 mod trials;
 
 pub use replay::{FitCall, ReplayTrial, RowValues};
-pub use trials::{NihtTrial, PaperTrial, PeelTrial, PermuteAndFlipTrial, Reuse, Side};
+pub use trials::{NihtTrial, PeelTrial, PermuteAndFlipTrial, Reuse, Side};
 
 use crate::noise::entropy::NoiseSource;
 use crate::runtime::error::{Error, Result};

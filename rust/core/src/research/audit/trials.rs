@@ -9,7 +9,6 @@ use crate::private::gradient::{Plan, Rewards};
 use crate::private::niht::{Settings, niht};
 use crate::private::peel::{PeelScratch, Peeler, Pick};
 use crate::public::theta::Theta;
-use crate::research::paper::{PaperSettings, paper_niht};
 use crate::runtime::error::Result;
 
 /// Peeling of two neighbouring integer vectors.
@@ -109,29 +108,6 @@ impl Trial for NihtTrial<'_> {
 pub(super) fn release(slot: usize, theta: &Theta, output: &mut Output) {
     let seen = theta.support().iter().zip(theta.values()).enumerate();
     output.extend(seen.map(|(rank, (index, value))| Released { slot, rank, index: *index, value: *value }));
-}
-
-/// The paper's fit with its printed noise, on two neighbouring data sets: a control.
-pub struct PaperTrial {
-    /// Public parameters.
-    pub settings: PaperSettings,
-    /// The two data sets.
-    pub sides: [Side; 2],
-    /// Columns.
-    pub columns: usize,
-}
-
-impl Trial for PaperTrial {
-    type State = ();
-
-    fn run(&self, side: usize, _: &mut (), noise: &mut impl NoiseSource, output: &mut Output) -> Result<()> {
-        let side = &self.sides[side];
-        let rows = Dense::new(&side.values, side.rewards.len(), self.columns)?;
-        let start = Theta::from_pairs([], self.columns)?;
-        let theta = paper_niht(&rows, Rewards::new(&side.rewards, None)?, start, &self.settings, noise)?;
-        release(0, &theta, output);
-        Ok(())
-    }
 }
 
 /// Many picks between two scores by permute-and-flip, whose count of the second is released: a control. It is as private as
