@@ -15,7 +15,7 @@ ENV PATH=/opt/fliphat/bin:$PATH FLIPHAT_STORE=/data/store
 USER 10001
 VOLUME /data
 EXPOSE 8377
-HEALTHCHECK CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8377/healthz', timeout=3)"]
-# Requests under way are answered before the process ends: give it longer than --max-wait.
+HEALTHCHECK CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8377/readyz', timeout=3)"]
+# Requests under way are answered before the process ends: give it longer than `wait` of the limits.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["sh", "/deploy/start.sh"]

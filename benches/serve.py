@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fliphat.serve.bodies import COMPACT, compact_rounds
+from fliphat.serve.compact import COMPACT, write_rounds
 
 TOKEN = "a token for benches only"
 ARMS, BATCH, SECONDS = 3, 32, 30
@@ -43,7 +43,7 @@ async def reads(request):
     await request.body()
     return PlainTextResponse("nothing")
 routes = [Route("/select", reads, methods=["POST"]), Route("/unread", nothing, methods=["POST"])]
-app = Starlette(routes=[*routes, Route("/healthz", nothing)])
+app = Starlette(routes=[*routes, Route("/readyz", nothing)])
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="critical", access_log=False)
 """
 
@@ -123,8 +123,8 @@ def requests_of(dim: int) -> dict[str, tuple[list[bytes], int]]:
     batches = [rng.standard_normal((BATCH, ARMS, dim)).astype(np.float32) for _ in range(5)]
     return {
         "json": ([request(text, "application/json") for text in texts], 1),
-        "compact": ([request(compact_rounds(one), COMPACT) for one in contexts], 1),
-        f"compact, batches of {BATCH}": ([request(compact_rounds(one), COMPACT) for one in batches], BATCH),
+        "compact": ([request(write_rounds(one), COMPACT) for one in contexts], 1),
+        f"compact, batches of {BATCH}": ([request(write_rounds(one), COMPACT) for one in batches], BATCH),
     }
 
 
@@ -132,7 +132,7 @@ def start(command: list[str], environment: dict[str, str], port: int) -> subproc
     process = subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.DEVNULL)
     for _ in range(300):
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5).read()
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5).read()
             return process
         except OSError:
             time.sleep(0.1)

@@ -31,7 +31,7 @@ __all__ = [
     "project_l1",
     "pursuit_release",
     "read_all",
-    "read_contexts",
+    "read_body",
     "relative_gradient",
     "round_words",
     "row_numbers",
@@ -60,9 +60,7 @@ _Counts = list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
 
 def simd_levels() -> list[str]: ...
 def sync_files(descriptors: list[int]) -> None: ...
-def read_contexts(
-    body: bytes, dim: int, double: bool
-) -> tuple[NDArray[Any], str | int | None, str | int | None] | None: ...
+def read_body(body: bytes, dim: int, double: bool, most: int) -> dict[str, Any] | str: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
 def gaussian_release(
     values: NDArray[np.int64], sigmas: NDArray[np.uint64], *, seed: int | None = None

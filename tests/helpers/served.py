@@ -15,11 +15,16 @@ import time
 import uvicorn
 
 from fliphat.serve import Client, Limits, ServerError, Tokens, make_app
+from fliphat.serve.connections import impatient_protocol
 from fliphat.serve.logs import LOGGER
-from fliphat.serve.run import impatient_protocol
 
 WRITE, OPERATOR = "a token for writing", "a token for operators"
 TOKENS = Tokens(write=WRITE, operator=OPERATOR)
+
+
+def number(identity):
+    """The number of an id as clients have it, without its receipt."""
+    return int(identity.split(".")[0])
 
 
 class Served:
@@ -49,6 +54,10 @@ class Served:
         finally:
             connection.close()
 
+    def id(self, number):
+        """The id of a decision as its client has it."""
+        return self.owner.receipts.id(number)
+
     def raw(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
 
@@ -61,7 +70,8 @@ def served(open_policy, *, limits=None, tokens=TOKENS, log_requests=False):
     listening.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
         app,
-        http=impatient_protocol(limits.read),
+        http=impatient_protocol(app.state.service.rules),
+        timeout_keep_alive=3600,
         lifespan="on",
         log_config=None,
         access_log=False,
@@ -118,7 +128,7 @@ class Process:
         for _ in range(600):
             assert self.process.poll() is None, self.process.stderr.read()
             try:
-                assert self.client.get("/healthz")["status"] == "ok"
+                assert self.client.get("/readyz")["status"] == "ready"
                 return
             except (OSError, ServerError):
                 time.sleep(0.05)

@@ -65,7 +65,7 @@ def start_and_play(tmp_path, path):
             for _ in range(600):
                 assert process.poll() is None
                 try:
-                    client.get("/healthz")
+                    client.get("/readyz")
                     break
                 except (OSError, ServerError):
                     time.sleep(0.05)

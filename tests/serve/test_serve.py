@@ -15,8 +15,9 @@ pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
 from fliphat import FLIPHAT
 from fliphat.policies.store import files
-from fliphat.serve import Limits, ServerError, bodies, openapi
+from fliphat.serve import Limits, ServerError, compact, openapi
 from served import OPERATOR, WRITE, served
+from served import number as number_of
 
 DIM = 6
 ARGUMENTS = {"dim": DIM, "sparsity": 2, "epsilon": 1.0, "delta": 0.01, "first_episode": 8}
@@ -50,20 +51,20 @@ def test_decisions_and_estimates_are_those_of_the_policy(how, store):
             expected = direct.select(contexts(number), user=f"u{number}", key=number)
             direct.update(expected, 0.5)
             if how == "client":
-                assert client.select(contexts(number), user=f"u{number}", key=number) == expected
-                assert client.update(expected, 0.5)
+                decided = client.select(contexts(number), user=f"u{number}", key=number)
+                assert decided == (server.id(expected.id), *expected[1:])
+                assert client.update(decided, 0.5)
                 continue
             if how == "json":
                 body = {"contexts": contexts(number).tolist(), "user": f"u{number}", "key": number}
                 status, told = server.ask("POST", "/select", body)
-                told["id"] = int(told["id"])
-                assert (status, told) == (200, expected._asdict())
+                assert (status, told) == (200, expected._asdict() | {"id": server.id(expected.id)})
             else:
-                body = bodies.compact_rounds(contexts(number), users=f"u{number}", keys=number)
-                status, told = server.ask("POST", "/select", body, kind=bodies.COMPACT)
-                record = np.frombuffer(told, bodies.ANSWER)[0]
+                body = compact.write_rounds(contexts(number), users=f"u{number}", keys=number)
+                status, told = server.ask("POST", "/select", body, kind=compact.COMPACT)
+                record = np.frombuffer(told, compact.ANSWER)[0]
                 assert status == 200 and record["id"] == expected.id and record["arm"] == expected.arm
-            assert server.ask("POST", "/update", {"id": str(expected.id), "reward": 0.5}) == (
+            assert server.ask("POST", "/update", {"id": server.id(expected.id), "reward": 0.5}) == (
                 200,
                 {"taken": True},
             )
@@ -86,12 +87,12 @@ def test_batches_cross_episodes_and_are_those_of_the_policy(layout, keyed, store
             if layout == "json":
                 body = {"contexts": X.tolist()} | ({"keys": keys} if keys else {})
                 told = server.ask("POST", "/select", body)[1]
-                found = list(zip(map(int, told["ids"]), told["arms"], told["episodes"], strict=True))
+                found = list(zip(told["ids"], told["arms"], told["episodes"], strict=True))
             else:
                 given = X if layout == "dense" else sp.csr_array(X.reshape(-1, DIM))
                 decided = client.select_batch(given, keys=keys, arms=None if layout == "dense" else 3)
                 found = [(one.id, one.arm, one.episode) for one in decided]
-            assert found == [(one.id, one.arm, one.episode) for one in expected]
+            assert found == [(server.id(one.id), one.arm, one.episode) for one in expected]
         assert len({episode for _, _, episode in found}) > 1
         assert server.owner.public.rounds == 25
         # Those of the open episode are taken, the others are late.
@@ -109,12 +110,13 @@ def test_the_same_key_again_is_the_same_round_whatever_the_contexts(server):
 
 def test_a_reward_finds_its_round_by_key_and_user(server):
     with server.client() as client:
-        client.select(contexts(0), user="a", key="k")
-        client.select(contexts(0), user="b", key="k")
-        assert client.update(reward=1.0, key="k", user="b")
+        key = "a key of 16 characters"
+        client.select(contexts(0), user="a", key=key)
+        client.select(contexts(0), user="b", key=key)
+        assert client.update(reward=1.0, key=key, user="b")
         assert server.owner._policy.pending == [1]
         with pytest.raises(ServerError, match="422"):
-            client.update(reward=1.0, key="k", user="c")
+            client.update(reward=1.0, key=key, user="c")
 
 
 def test_a_second_reward_is_a_conflict_and_a_late_one_is_told(server):
@@ -129,7 +131,7 @@ def test_a_second_reward_is_a_conflict_and_a_late_one_is_told(server):
 
 
 def test_public_addresses_need_no_token_and_the_others_do(server):
-    for path in ("/estimate", "/guarantee", "/healthz", "/metrics", "/openapi.json", "/"):
+    for path in ("/estimate", "/guarantee", "/livez", "/readyz", "/metrics", "/openapi.json", "/"):
         assert server.ask("GET", path, token=None)[0] == 200, path
     for token in (None, "wrong", OPERATOR, WRITE + "x", WRITE[:-1]):
         for path in ("/select", "/update"):
@@ -144,7 +146,8 @@ def test_the_guarantee_and_health_are_the_policys(server):
     assert told["user_ids"] == server.owner.public.guarantee.user_ids
     server.ask("POST", "/select", {"contexts": contexts(0).tolist(), "user": "a"})
     assert server.ask("GET", "/guarantee", token=None)[1]["user_ids"] != told["user_ids"]
-    assert server.ask("GET", "/healthz", token=None) == (200, {"status": "ok", "findings": []})
+    assert server.ask("GET", "/readyz", token=None)[1]["status"] == "ready"
+    assert server.ask("GET", "/livez", token=None) == (200, {"status": "alive"})
 
 
 def test_private_counts_are_for_operators_only(server):
@@ -223,7 +226,7 @@ def test_addresses_that_read_answer_while_an_estimate_is_fitted(server):
         waiting = threading.Thread(target=lambda: answers.append(client.select(contexts(1))))
         waiting.start()
         assert begun.wait(30)
-        assert server.ask("GET", "/healthz", token=None)[0] == 200
+        assert server.ask("GET", "/readyz", token=None)[0] == 200
         assert server.ask("GET", "/estimate", token=None)[1]["episodes_released"] == 0
         assert not answers
         go_on.set()
@@ -255,7 +258,7 @@ def test_whoever_waits_too_long_is_told_whether_it_happened(store):
         assert first[0][0] == 504 and "same key" in first[0][1]["detail"]
         go_on.set()
         status, told = server.ask("POST", "/select", body)
-        assert status == 200 and told["id"] == "1"  # the round that nobody was told of
+        assert status == 200 and number_of(told["id"]) == 1  # the round that nobody was told of
         assert server.owner.public.rounds == 1
 
 
@@ -285,7 +288,7 @@ def test_the_description_has_every_address_and_loads_nothing(server):
     for path in told["paths"]:
         assert path in page
     shown = [json.loads(html.unescape(one)) for one in re.findall(r"<pre>(.*?)</pre>", page)]
-    assert len(shown) == 10 and f"FLIPHAT, with {DIM} columns" in page
+    assert len(shown) == 15 and f"FLIPHAT, with {DIM} columns" in page
     assert shown[0]["contexts"] == [[0.5, 0.5, 0.5, 0.5, "..."]] * 2
     assert json.dumps(openapi.document(Limits(), server.owner.terms)) == json.dumps(told)
     assert told["components"]["schemas"]["Round"]["properties"]["contexts"]["items"]["maxItems"] == DIM
@@ -303,7 +306,7 @@ def test_stopping_answers_what_was_accepted_and_keeps_it(store):
                 except (OSError, ServerError):
                     return
                 with lock:
-                    answers.append(decision.id)
+                    answers.append(number_of(decision.id))
 
     with served(lambda: FLIPHAT(**ARGUMENTS, store=store, durability="group")) as server:
         threads = [threading.Thread(target=play, args=(i,)) for i in range(4)]

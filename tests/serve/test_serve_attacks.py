@@ -20,12 +20,16 @@ pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 from fliphat import FLIPHAT
 from fliphat.policies.store import files
 from fliphat.policies.store.inspect import inspect_path, verify_path
-from fliphat.serve import Client, Limits, ServerError, bodies, owner
+from fliphat.serve import Client, Limits, ServerError, compact, owner
 from served import OPERATOR, WRITE, Process, lines_of_the_log, served
+from served import number as number_of
 
 DIM = 6
 ARGUMENTS = {"dim": DIM, "sparsity": 2, "epsilon": 1.0, "delta": 0.01, "first_episode": 50}
 GOOD = np.random.default_rng(0).standard_normal((3, DIM)).astype(np.float32)
+#: What a line of the log may have.
+LINE = {"time", "worker", "event", "request", "kind", "cause", "reason", "route", "status", "code", "ms"}
+LINE |= {"episode"}
 SECRET = "37.1234567"
 NAME = "Erika Mustermann"
 
@@ -36,14 +40,14 @@ def shared(tmp_path_factory):
     store = tmp_path_factory.mktemp("shared") / "store"
     with served(
         lambda: FLIPHAT(**ARGUMENTS, store=store, durability="group"),
-        limits=Limits(body=20_000, read=0.5),
+        limits=Limits(body=20_000, read=0.5, idle=0.7, rounds=40),
         log_requests=True,
     ) as server:
         yield server
 
 
-def compact(head, rest=b""):
-    return bodies._HEAD.pack(*head) + rest
+def packed(head, rest=b""):
+    return compact._HEAD.pack(*head) + rest
 
 
 DENSE = (b"FHB1", 1, 4, 1, 0, 1, 3, DIM, 0)
@@ -53,7 +57,9 @@ BAD_SELECTS = {
     "not utf-8": (b'{"contexts": "\xff\xfe"}', 400),
     "deeply nested": (b"[" * 9000, 400),
     "deeply nested contexts": (b'{"contexts":' + b"[" * 900 + b"]" * 900 + b"}", 422),
-    "a huge integer": (b'{"contexts": [[' + b"9" * 5000 + b"]]}", 400),
+    "a huge integer": (b'{"contexts": [[1, 2, 3, 4, 5, ' + b"9" * 5000 + b"]]}", 200),
+    "beyond every double": (b'{"contexts": [[1, 2, 3, 4, 5, 1e999]]}', 200),
+    "not a number": (b'{"contexts": [[1, 2, 3, 4, 5, NaN]]}', 200),
     "a list": ([1, 2], 422),
     "null": (b"null", 422),
     "no contexts": ({}, 422),
@@ -68,40 +74,45 @@ BAD_SELECTS = {
     "user is a list": ({"contexts": GOOD.tolist(), "user": [NAME]}, 422),
     "user is a float": ({"contexts": GOOD.tolist(), "user": 1.5}, 422),
     "key is true": ({"contexts": GOOD.tolist(), "key": True}, 422),
+    "user is empty": ({"contexts": GOOD.tolist(), "user": ""}, 422),
+    "a member twice": (b'{"contexts": [[1, 2, 3, 4, 5, 6]], "user": "a", "user": "b"}', 422),
+    "too many rounds": ({"contexts": [[[1.0] * DIM]] * 41}, 413),
     "users of a single round": ({"contexts": GOOD.tolist(), "users": [NAME]}, 422),
     "too few users": ({"contexts": [GOOD.tolist()] * 2, "users": [NAME]}, 422),
     "users of two kinds": ({"contexts": [GOOD.tolist()] * 2, "users": [NAME, 1]}, 422),
 }
 BAD_COMPACT = {
     "short": (b"FHB1", 400),
-    "other magic": (compact((b"XXXX", *DENSE[1:])), 400),
-    "values of two bytes": (compact((*DENSE[:2], 2, *DENSE[3:])), 400),
-    "names beyond the end": (compact((*DENSE[:8], 80)), 400),
-    "no values": (compact(DENSE), 400),
-    "too many values": (compact(DENSE, GOOD.tobytes() + b"1234"), 400),
+    "other magic": (packed((b"XXXX", *DENSE[1:])), 400),
+    "values of two bytes": (packed((*DENSE[:2], 2, *DENSE[3:])), 400),
+    "names beyond the end": (packed((*DENSE[:8], 80)), 400),
+    "no values": (packed(DENSE), 400),
+    "too many values": (packed(DENSE, GOOD.tobytes() + b"1234"), 400),
+    "more rounds than are taken": (packed((*DENSE[:3], 0, 0, 41, 1, DIM, 0), GOOD.tobytes()), 413),
     "more rounds than bytes": (
-        compact((*DENSE[:3], 0, 0, 2**32 - 1, 2**32 - 1, DIM, 0), GOOD.tobytes()),
+        packed((*DENSE[:3], 0, 0, 40, 2**32 - 1, DIM, 0), GOOD.tobytes()),
         400,
     ),
-    "other dim": (compact((*DENSE[:7], DIM + 1, 0), GOOD.tobytes()), 422),
-    "no round": (compact((*DENSE[:3], 0, 0, 0, 3, DIM, 0)), 422),
-    "rewards": (compact((b"FHB1", 3, 8, 0, 0, 1, 0, 0, 0), b"\1" * 16), 422),
+    "other dim": (packed((*DENSE[:7], DIM + 1, 0), GOOD.tobytes()), 422),
+    "no round": (packed((*DENSE[:3], 0, 0, 0, 3, DIM, 0)), 422),
+    "rewards": (packed((b"FHB1", 3, 8, 0, 0, 1, 0, 0, 0), b"\1" * 16), 422),
     "csr offsets that fall": (
-        compact((b"FHB1", 2, 4, 1, 0, 1, 3, DIM, 0), np.array([0, 2, 1, 2], "<i8").tobytes() + b"\0" * 16),
+        packed((b"FHB1", 2, 4, 1, 0, 1, 3, DIM, 0), np.array([0, 2, 1, 2], "<i8").tobytes() + b"\0" * 16),
         400,
     ),
     "csr offsets below zero": (
-        compact((b"FHB1", 2, 4, 1, 0, 1, 3, DIM, 0), np.array([0, 0, 0, -5], "<i8").tobytes()),
+        packed((b"FHB1", 2, 4, 1, 0, 1, 3, DIM, 0), np.array([0, 0, 0, -5], "<i8").tobytes()),
         400,
     ),
     "a column beyond dim": (
-        compact(
+        packed(
             (b"FHB1", 2, 4, 1, 0, 1, 3, DIM, 0),
             np.array([0, 1, 1, 1], "<i8").tobytes() + np.array([DIM], "<i4").tobytes() + b"\0" * 4,
         ),
         422,
     ),
 }
+ID = "ID"  # one that was given
 BAD_UPDATES = {
     "nothing": ({}, 422),
     "reward without id": ({"reward": 1.0}, 422),
@@ -110,16 +121,23 @@ BAD_UPDATES = {
     "key is a list": ({"key": [NAME], "reward": 1.0}, 422),
     "user without key": ({"id": "1", "user": NAME, "reward": 1.0}, 422),
     "both forms": ({"id": "1", "reward": 1.0, "ids": ["1"], "rewards": [1.0]}, 422),
+    "too many": ({"ids": ["1"] * 41, "rewards": [1.0] * 41}, 413),
+    "a short key": ({"key": "visit 3", "reward": 1.0}, 422),
+    "a number as a key": ({"key": 3, "reward": 1.0}, 422),
+    "without a receipt": ({"id": "1", "reward": 1.0}, 422),
+    "a receipt made up": ({"id": "1.0123456789abcdef", "reward": 1.0}, 422),
+    "one of two made up": ({"ids": [ID, "2.0123456789abcdef"], "rewards": [1.0, 1.0]}, 422),
     "an id never given": ({"id": str(2**50 + 1), "reward": float(SECRET)}, 422),
     "sql": ({"id": "1; DROP TABLE meta", "reward": 1.0}, 422),
     "other digits": ({"id": "\u0661", "reward": 1.0}, 422),
     "negative": ({"id": -1, "reward": 1.0}, 422),
     "too long": ({"id": "9" * 400, "reward": 1.0}, 422),
     "true": ({"id": True, "reward": 1.0}, 422),
-    "reward is text": ({"id": "1", "reward": NAME}, 422),
-    "reward is NaN": (b'{"id": "1", "reward": NaN}', 400),  # no JSON
-    "reward is infinite": (b'{"id": "1", "reward": 1e999}', 400),
-    "reward is null": ({"id": "1", "reward": None}, 422),
+    "reward is text": ({"id": ID, "reward": NAME}, 422),
+    "reward is NaN": (b'{"id": "ID", "reward": NaN}', 422),
+    "reward is infinite": (b'{"id": "ID", "reward": 1e999}', 422),
+    "reward is a huge integer": (b'{"id": "ID", "reward": ' + b"9" * 400 + b"}", 422),
+    "reward is null": ({"id": ID, "reward": None}, 422),
     "lists of two lengths": ({"ids": ["1"], "rewards": [1.0, float(SECRET)]}, 422),
 }
 
@@ -138,13 +156,15 @@ def test_bad_rounds_have_a_clear_status(shared, name):
 @pytest.mark.parametrize("name", BAD_COMPACT)
 def test_bad_compact_rounds_have_a_clear_status(shared, name):
     body, expected = BAD_COMPACT[name]
-    check(shared, "/select", body, expected, bodies.COMPACT)
+    check(shared, "/select", body, expected, compact.COMPACT)
 
 
 @pytest.mark.parametrize("name", BAD_UPDATES)
 def test_bad_rewards_have_a_clear_status(shared, name):
     body, expected = BAD_UPDATES[name]
-    shared.ask("POST", "/select", {"contexts": GOOD.tolist(), "key": name})
+    told = shared.ask("POST", "/select", {"contexts": GOOD.tolist(), "key": name})[1]
+    text = body if isinstance(body, bytes) else json.dumps(body).encode()
+    body = text.replace(b'"ID"', json.dumps(told["id"]).encode())
     check(shared, "/update", body, expected, "application/json")
 
 
@@ -182,8 +202,8 @@ def test_nan_is_one_round_that_is_not_learned_from(shared):
     missing[1][1] = None  # JSON has no NaN
     told = shared.ask("POST", "/select", {"contexts": [GOOD.tolist(), missing, GOOD.tolist()]})
     assert told[1]["valid"] == [True, False, True]
-    status, one = shared.ask("POST", "/select", bodies.compact_rounds(bad), kind=bodies.COMPACT)
-    assert status == 200 and np.frombuffer(one, bodies.ANSWER)["valid"][0] == 0
+    status, one = shared.ask("POST", "/select", compact.write_rounds(bad), kind=compact.COMPACT)
+    assert status == 200 and np.frombuffer(one, compact.ANSWER)["valid"][0] == 0
 
 
 def test_sql_in_users_and_keys_is_only_a_name(tmp_path):
@@ -219,7 +239,7 @@ def test_a_body_without_an_end_is_cut_off(shared, token):
         except OSError:
             pass
         assert sent < 4_000_000
-    assert shared.ask("GET", "/healthz")[0] == 200
+    assert shared.ask("GET", "/readyz")[0] == 200
 
 
 def all_of(connection):
@@ -252,13 +272,13 @@ def test_slow_clients_are_let_go(shared, sent, answer):
 
 def test_a_slow_second_head_is_let_go_too(shared):
     with shared.raw() as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /hea")
+        connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\nGET /hea")
         assert all_of(connection).count(b"HTTP/1.1 200") == 1
 
 
 def test_a_head_without_an_end_is_cut_off(shared):
     with shared.raw() as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        connection.sendall(b"GET /readyz HTTP/1.1\r\nX: ")
         sent = 0
         try:
             while sent < 50_000_000:
@@ -266,7 +286,7 @@ def test_a_head_without_an_end_is_cut_off(shared):
         except OSError:
             pass
         assert sent < 50_000_000
-    assert shared.ask("GET", "/healthz")[0] == 200
+    assert shared.ask("GET", "/readyz")[0] == 200
 
 
 def test_slow_clients_do_not_keep_others_waiting(shared):
@@ -296,7 +316,7 @@ _bodies = st.one_of(
         *(st.integers(0, 3), st.sampled_from([4, 8]), st.integers(0, 1)),
         *(st.integers(0, 4), st.integers(0, 4), st.sampled_from([DIM, DIM, 0, 2**32 - 1])),
         st.binary(max_size=300),
-    ).map(lambda v: compact((b"FHB1", *v[:3], 0, *v[3:6], 0), v[6])),
+    ).map(lambda v: packed((b"FHB1", *v[:3], 0, *v[3:6], 0), v[6])),
 )
 
 
@@ -304,7 +324,7 @@ _bodies = st.one_of(
 @given(
     path=st.sampled_from(["/select", "/update"]),
     body=_bodies,
-    kind=st.sampled_from(["application/json", bodies.COMPACT, "text/plain"]),
+    kind=st.sampled_from(["application/json", compact.COMPACT, "text/plain"]),
 )
 def test_no_body_is_an_internal_error_or_counts_what_was_refused(shared, path, body, kind):
     before = shared.owner.public.rounds
@@ -312,7 +332,9 @@ def test_no_body_is_an_internal_error_or_counts_what_was_refused(shared, path, b
     assert status in (200, 400, 409, 413, 422)
     after = shared.owner.public.rounds
     if status == 200 and path == "/select":
-        played = len(told) // bodies.ANSWER.itemsize if kind == bodies.COMPACT else len(told.get("ids", "1"))
+        played = (
+            len(told) // compact.ANSWER.itemsize if kind == compact.COMPACT else len(told.get("ids", "1"))
+        )
         assert after == before + played
     else:
         assert after == before
@@ -346,7 +368,7 @@ def test_a_store_that_fails_loses_nothing_acknowledged_and_comes_back(tmp_path, 
                 for number in range(5, 9):
                     status, told = play(number)
                     assert (status, told["error"]) == (503, "store") and safe(told, [])
-                assert server.ask("GET", "/healthz") == (503, {"status": "unavailable", "findings": []})
+                assert server.ask("GET", "/livez") == (200, {"status": "alive"})
                 assert server.ask("GET", "/estimate")[0] == 200  # what is public is still known
             with server.client() as client:  # its retries outlast the time until the store is opened again
                 client.select(GOOD, user=NAME, key="back")
@@ -419,7 +441,7 @@ def test_a_disk_that_is_full_and_has_room_again(tmp_path):
     code, lines = server.end()
     assert code == 0 and "store failed" in lines and "store opened again" in lines
     for line in lines.splitlines():
-        assert set(json.loads(line)) <= {"time", "event", "kind", "route", "status", "code", "ms", "episode"}
+        assert set(json.loads(line)) <= LINE
     assert verify_path(tmp_path / "s").ok
 
 
@@ -470,7 +492,7 @@ def test_a_lost_answer_is_asked_for_again_and_counts_once(tmp_path):
 
         client._connection.getresponse = losing
         decision = client.select(GOOD)
-        assert np.frombuffer(lost[0], bodies.ANSWER)["id"][0] == decision.id
+        assert np.frombuffer(lost[0], compact.ANSWER)["id"][0] == number_of(decision.id)
         assert server.owner.public.rounds == 1
         lost.clear()
         assert client.update(decision, 0.5)
@@ -487,7 +509,8 @@ def test_a_lost_answer_is_asked_for_again_and_counts_once(tmp_path):
         (["--no-token", "--host", "0.0.0.0", *NEW], {}, "must listen on 127.0.0.1"),
         (["--no-token"], {"FLIPHAT_WRITE_TOKEN": WRITE}, "leave one or the other out"),
         (["--no-token", "--workers", "2", *NEW], {}, "workers must be 1 with a directory"),
-        (["--no-token", "--max-wait", "-1", *NEW], {}, "wait must be"),
+        (["--no-token", "--limits", "limits.toml", *NEW], {}, "wait must be"),
+        (["--no-token", "--limits", "others.toml", *NEW], {}, "is no limit"),
         ([], {"FLIPHAT_WRITE_TOKEN": "short", "FLIPHAT_OPERATOR_TOKEN": OPERATOR}, "at least 16 characters"),
     ],
 )
@@ -498,6 +521,9 @@ def test_wrong_choices_are_refused_in_one_line(tmp_path, monkeypatch, capsys, ar
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    (tmp_path / "limits.toml").write_text("wait = -1\n")
+    (tmp_path / "others.toml").write_text("patience = 1\n")
+    monkeypatch.chdir(tmp_path)
     assert cli.main(["serve", str(tmp_path / "s"), *arguments]) == 2
     told = capsys.readouterr().err
     assert words in told and told.count("\n") == 1

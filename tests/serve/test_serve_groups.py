@@ -17,7 +17,7 @@ pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 from fliphat import FLIPHAT, PrivateLinear
 from fliphat.policies.store.inspect import verify_path
 from fliphat.serve import Client, ServerError
-from served import OPERATOR, WRITE, served
+from served import OPERATOR, WRITE, number, served
 
 DIM = 6
 
@@ -84,19 +84,19 @@ def test_a_bad_request_in_a_group_harms_no_other(make, tmp_path):
             ("/select", {"contexts": good(make, 1), "key": "k"}),
             ("/select", {"contexts": good(make, 2), "user": "against the rule of the first round"}),
             ("/select", {"contexts": good(make, 3), "key": "k"}),
-            ("/update", {"id": "99", "reward": 1.0}),
+            ("/update", {"id": server.id(99), "reward": 1.0}),
             ("/select", {"contexts": [good(make, 4), good(make, 5)]}),
             ("/select", {"contexts": good(make, 6)}),
-            ("/update", {"id": "1", "reward": 1.0}),
-            ("/update", {"id": "1", "reward": 1.0}),
-            *(("/select", {"contexts": good(make, number)}) for number in range(10, 20)),
+            ("/update", {"id": server.id(1), "reward": 1.0}),
+            ("/update", {"id": server.id(1), "reward": 1.0}),
+            *(("/select", {"contexts": good(make, place)}) for place in range(10, 20)),
         ]
         found = held.answers(requests)
         statuses = [status for status, _ in found]
         assert statuses == [200, 422, 200, 422, 200, 200, 200, 409] + [200] * 10
         assert found[0] == found[2] and "user" in found[1][1]["detail"]
-        ids = [int(told["id"]) for status, told in found if status == 200 and "id" in told]
-        assert ids == [2, 2, 5, *range(6, 16)] and found[4][1]["ids"] == ["3", "4"]
+        ids = [number(told["id"]) for status, told in found if status == 200 and "id" in told]
+        assert ids == [2, 2, 5, *range(6, 16)] and found[4][1]["ids"] == [server.id(3), server.id(4)]
         assert held.sizes == [1, 3, 1, 10]  # what stands together was played together
         assert server.owner.public.rounds == 15 and server.owner.public.episode == 1
     assert verify_path(tmp_path / "s").ok
@@ -141,7 +141,7 @@ def test_a_panic_ends_no_thread(tmp_path):
         while (found := server.ask("POST", "/select", {"contexts": good(sparse, 1), "key": "k"}))[0] != 200:
             assert time.monotonic() < deadline, found
             time.sleep(0.1)
-        assert server.owner.well
+        assert server.owner.open
 
 
 def test_what_cant_be_shown_takes_no_round_back(tmp_path, monkeypatch):
@@ -153,7 +153,7 @@ def test_what_cant_be_shown_takes_no_round_back(tmp_path, monkeypatch):
         monkeypatch.setattr(server.owner, "_publish", fails)
         for number in range(3):
             assert server.ask("POST", "/select", {"contexts": good(dense, number)})[0] == 200
-        assert server.owner.well
+        assert server.owner.open
 
 
 DYING = """
@@ -183,7 +183,7 @@ def test_a_crash_between_the_write_and_the_sync_acknowledges_nothing(tmp_path):
         with Client(f"http://127.0.0.1:{port}", WRITE) as client:
             for _ in range(600):
                 try:
-                    assert client.get("/healthz")["status"] == "ok"
+                    assert client.get("/readyz")["status"] == "ready"
                     return process
                 except (OSError, ServerError):
                     assert process.poll() is None
@@ -216,7 +216,7 @@ def test_a_crash_between_the_write_and_the_sync_acknowledges_nothing(tmp_path):
     process = started()
     after = play_all(range(13))
     assert {number: after[number] for number in before} == before
-    assert len({identity % 2**40 for identity in after.values()}) == 13  # each of them is one round
+    assert len({number(identity) % 2**40 for identity in after.values()}) == 13  # each of them is one round
     process.terminate()
     assert process.wait(30) == 0
     assert verify_path(store).ok
@@ -254,7 +254,7 @@ CLOSE = "Host: x\r\nConnection: close\r\n"
 
 
 def test_an_answer_without_a_body_arrives(plain):
-    data = raw(plain, f"HEAD /healthz HTTP/1.1\r\n{CLOSE}")
+    data = raw(plain, f"HEAD /readyz HTTP/1.1\r\n{CLOSE}")
     assert data.startswith(b"HTTP/1.1 200") and data.endswith(b"\r\n\r\n")
 
 
@@ -272,10 +272,10 @@ def test_a_client_that_asks_before_it_sends_is_told_to_go_on(plain):
 def test_requests_one_behind_the_other_are_answered_in_order(plain):
     body = json.dumps({"contexts": good(sparse, 1)}).encode()
     head = f"POST /select HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {WRITE}\r\nContent-Length: {len(body)}\r\n\r\n"
-    data = raw(plain, "", (head.encode() + body) * 3 + f"GET /healthz HTTP/1.1\r\n{CLOSE}\r\n".encode())
+    data = raw(plain, "", (head.encode() + body) * 3 + f"GET /readyz HTTP/1.1\r\n{CLOSE}\r\n".encode())
     parts = data.split(b"HTTP/1.1 200 OK")[1:]
     assert len(parts) == 4 and b'"status"' in parts[3]
-    ids = [int(json.loads(part.split(b"\r\n\r\n", 1)[1])["id"]) for part in parts[:3]]
+    ids = [number(json.loads(part.split(b"\r\n\r\n", 1)[1])["id"]) for part in parts[:3]]
     assert ids == sorted(set(ids))
 
 

@@ -14,7 +14,7 @@ from fliphat import FLIPHAT, PrivateLinear
 from fliphat.lab.display.store_report import store_lines
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.policies.types import StoreError
-from fliphat.serve import Client, ServerError, bodies
+from fliphat.serve import Client, ServerError, compact
 from fliphat.serve.opening import checked_arguments, open_policy
 from served import OPERATOR, WRITE, Process, served
 
@@ -53,23 +53,24 @@ def test_decisions_and_estimates_are_those_of_the_policy(how, model, tmp_path):
             expected = direct.select(X, user=f"u{number}", key=number)
             direct.update(expected, 0.5)
             if how == "client":
-                assert client.select(X, user=f"u{number}", key=number) == expected
+                decided = client.select(X, user=f"u{number}", key=number)
+                assert decided == (server.id(expected.id), *expected[1:])
             elif how == "json":
                 told = server.ask(
                     "POST", "/select", {"contexts": X.tolist(), "user": f"u{number}", "key": number}
                 )
-                assert told == (200, expected._asdict() | {"id": str(expected.id)})
+                assert told == (200, expected._asdict() | {"id": server.id(expected.id)})
             else:
-                body = bodies.compact_rounds(X, users=f"u{number}", keys=number, single=True)
+                body = compact.write_rounds(X, users=f"u{number}", keys=number, single=True)
                 record = np.frombuffer(
-                    server.ask("POST", "/select", body, kind=bodies.COMPACT)[1], bodies.ANSWER
+                    server.ask("POST", "/select", body, kind=compact.COMPACT)[1], compact.ANSWER
                 )
                 assert (record["id"][0], ARMS[record["arm"][0]]) == (expected.id, expected.arm)
-            assert client.update(expected, 0.5)
+            assert client.update(server.id(expected.id), 0.5)
         shown = client.get("/estimate")
         assert shown["arms"] == ARMS and shown["episodes_released"] == direct.episode > 0
         assert shown["coefficients"] == [row.tolist() for row in direct.coefficients.values()]
-        assert client.get("/guarantee")["proven"] is False and client.get("/healthz")["status"] == "ok"
+        assert client.get("/guarantee")["proven"] is False and client.get("/readyz")["status"] == "ready"
         assert "fliphat_rounds_total 30.0" in server.ask("GET", "/metrics", token=None)[1].decode()
 
 
@@ -84,11 +85,11 @@ def test_batches_cross_episodes_and_are_those_of_the_policy(layout, keyed, tmp_p
             if layout == "json":
                 body = {"contexts": X.tolist()} | ({"keys": keys} if keys else {})
                 told = server.ask("POST", "/select", body)[1]
-                found = list(zip(map(int, told["ids"]), told["arms"], told["episodes"], strict=True))
+                found = list(zip(told["ids"], told["arms"], told["episodes"], strict=True))
             else:
                 decided = client.select_batch(X if layout == "dense" else sp.csr_array(X), keys=keys)
                 found = [(one.id, one.arm, one.episode) for one in decided]
-            assert found == [(one.id, one.arm, one.episode) for one in expected]
+            assert found == [(server.id(one.id), one.arm, one.episode) for one in expected]
         assert server.owner.public.rounds == 25
 
 
@@ -158,26 +159,26 @@ def test_arms_change_for_operators_only_and_at_once(server):
 
 BAD = {
     "too few columns": ({"contexts": [1.0] * 4}, 422, "dim = 5 numbers"),
-    "a row for each arm": ({"contexts": [[[1.0] * DIM] * 3]}, 422, "dim = 5 numbers"),
+    "a row for each arm": ({"contexts": [[[1.0] * DIM] * 3]}, 422, "must be a list of numbers"),
     "one of several too short": ({"contexts": [[1.0] * DIM, [1.0]]}, 422, "dim = 5 numbers"),
-    "a number": ({"contexts": 1.0}, 422, "must be a list of numbers"),
-    "nothing": ({"contexts": []}, 422, "must be a list of numbers"),
+    "a number": ({"contexts": 1.0}, 422, "nested lists"),
+    "nothing": ({"contexts": []}, 422, "nested lists"),
     "users of a single round": ({"contexts": [1.0] * DIM, "users": ["u"]}, 422, "a single round has user"),
     "user of a batch": ({"contexts": [[1.0] * DIM] * 2, "user": "u"}, 422, "a batch has users"),
     "compact, three rows": (
-        bodies.compact_rounds(np.ones((3, DIM), np.float32)),
+        compact.write_rounds(np.ones((3, DIM), np.float32)),
         422,
         "one row for all arms",
     ),
-    "compact, other dim": (bodies.compact_rounds(np.ones(4, np.float32)), 422, "dim = 5 columns, got 4"),
-    "compact, too short": (bodies.compact_rounds(np.ones(DIM, np.float32))[:-4], 400, "size"),
+    "compact, other dim": (compact.write_rounds(np.ones(4, np.float32)), 422, "dim = 5 columns, got 4"),
+    "compact, too short": (compact.write_rounds(np.ones(DIM, np.float32))[:-4], 400, "size"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_contexts_have_a_clear_status(server, name):
     body, status, words = BAD[name]
-    kind = bodies.COMPACT if isinstance(body, bytes) else "application/json"
+    kind = compact.COMPACT if isinstance(body, bytes) else "application/json"
     found, told = server.ask("POST", "/select", body, kind=kind)
     assert found == status and words in told["detail"] and server.owner.public.rounds == 0
 

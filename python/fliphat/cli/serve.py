@@ -18,7 +18,8 @@ def add(commands: Any) -> None:
         help="a policy behind HTTP",
         description="Plays one policy for many clients: FLIPHAT, or PrivateLinear if --arms is given. A new "
         "store needs the policy's arguments; one that exists goes on with its own. Tokens come from files, "
-        "or from the environment variables FLIPHAT_WRITE_TOKEN and FLIPHAT_OPERATOR_TOKEN.",
+        "one a line, which SIGHUP has read again, or from the environment variables FLIPHAT_WRITE_TOKEN and "
+        "FLIPHAT_OPERATOR_TOKEN.",
         examples=[
             "fliphat serve store --policy policy.toml --write-token-file w --operator-token-file o",
             "fliphat serve store --dim 100 --sparsity 5 --epsilon 1 --delta 1e-6 --no-token",
@@ -59,18 +60,11 @@ def add(commands: Any) -> None:
         "--workers", type=positive, default=1, metavar="N", help="processes, with a database (%(default)s)"
     )
     limits = serve.add_argument_group("limits and logs")
-    most = 8 * 2**20
     limits.add_argument(
-        "--max-body", type=positive, default=most, metavar="N", help="bytes of a body (8 MiB)"
-    )
-    limits.add_argument(
-        "--max-waiting", type=positive, default=4096, metavar="N", help="requests that wait (%(default)s)"
-    )
-    limits.add_argument(
-        "--max-wait", type=float, default=30.0, metavar="S", help="seconds for an answer (%(default)s)"
-    )
-    limits.add_argument(
-        "--max-read", type=float, default=10.0, metavar="S", help="seconds to send a request (%(default)s)"
+        "--limits",
+        type=Path,
+        metavar="FILE",
+        help="TOML: body, rounds, waiting, wait, read, idle, connections; read again on SIGHUP",
     )
     limits.add_argument(
         "--log-requests", action="store_true", help="a line for every request, not only refused ones"
@@ -89,28 +83,17 @@ def run(chosen: argparse.Namespace) -> int:
         raise ValueError("serving needs more packages: pip install 'fliphat[serve]'") from None
 
     from fliphat.policies.types import StoreError
-    from fliphat.serve.run import Choices, read_token, run_server
-    from fliphat.serve.settings import Limits, Tokens
+    from fliphat.serve.run import Choices, run_server
 
-    write = read_token("write", chosen.write_token_file)
-    operator = read_token("operator", chosen.operator_token_file)
-    if chosen.no_token:
-        if write or operator:
-            raise ValueError("--no-token goes with no token: leave one or the other out")
-    elif not write or not operator:
-        raise ValueError("tokens for writing and for operators must be given, or --no-token on 127.0.0.1")
     try:
         return run_server(
             Choices(
                 store=chosen.store,
                 policy=_policy(chosen),
-                tokens=Tokens(write=write or None, operator=operator or None),
-                limits=Limits(
-                    body=chosen.max_body,
-                    waiting=chosen.max_waiting,
-                    wait=chosen.max_wait,
-                    read=chosen.max_read,
-                ),
+                write_tokens=chosen.write_token_file,
+                operator_tokens=chosen.operator_token_file,
+                no_token=chosen.no_token,
+                limits=chosen.limits,
                 host=chosen.host,
                 port=chosen.port,
                 workers=chosen.workers,

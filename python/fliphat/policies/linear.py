@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fliphat import arguments
 from fliphat.fit import read_settings
 from fliphat.fit.arms import ArmTable
+from fliphat.fit.base import Known
 from fliphat.fit.dense import Dense
 from fliphat.fit.dense_settings import DenseSettings
 from fliphat.fit.settings import EngineSettings
@@ -278,8 +279,11 @@ class PrivateLinear(LivePolicy):
         With ``loss="logistic"`` they are log odds of a reward of 1. With ``model="shared"`` all arms have the
         same.
         """
+        return self._coefficients(self._look().known)
+
+    def _coefficients(self, known: Known) -> dict[Hashable, npt.NDArray[np.float64]]:
         low, high = (-0.5, 0.5) if self._settings.loss == "logistic" else self._settings.reward_range
-        released = self._look().known.coefficients * (high - low)  # type: ignore[attr-defined]
+        released = known.coefficients * (high - low)  # type: ignore[attr-defined]
         released[:, -1] += (low + high) / 2
         table = self._fit.table  # type: ignore[attr-defined]
         nothing = np.append(np.zeros(self._settings.dim), (low + high) / 2)

@@ -2,13 +2,14 @@
 
 | file | what it holds |
 |---|---|
-| `bodies` | what clients send and get: JSON, and a compact binary form |
+| `bodies`, `compact`, `refusal` | what clients send and get, as JSON or in a compact form |
+| `receipts` | ids that nobody can make up |
 | `terms`, `opening` | what bodies must look like for the policy that is served, and which policy that is |
-| `owner`, `play` | the one thread that plays: a group of requests, one sync, then their answers |
-| `web` | one request: its token, its limits, its answer |
+| `owner`, `play`, `trial` | the one thread that plays: a group of requests, one sync, then their answers |
+| `web`, `connections` | one request: its token, its limits, its answer; and how many there may be |
 | `app` | the addresses, as a Starlette application |
 | `metrics`, `logs` | numbers and lines for operators, without contents |
-| `openapi` | the description of the addresses, and a page that needs nothing from elsewhere |
+| `openapi` | the description of the addresses |
 | `settings`, `run` | the choices of an operator, and the server process |
 | `client` | the client, with retries that are safe |
 
@@ -16,7 +17,7 @@ Only `app`, `metrics` and `run` need the extra ``serve``; the client needs the s
 """
 
 from fliphat.serve.app import make_app
-from fliphat.serve.client import Client, ServerError
+from fliphat.serve.client import Client, Decided, ServerError
 from fliphat.serve.settings import Limits, Tokens
 
-__all__ = ["Client", "Limits", "ServerError", "Tokens", "make_app"]
+__all__ = ["Client", "Decided", "Limits", "ServerError", "Tokens", "make_app"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -12,11 +13,11 @@ from typing import Any
 from fliphat.policies.engine.each import Single
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.types import Decision, Decisions
-from fliphat.serve import bodies, logs, openapi, play
-from fliphat.serve.bodies import Refusal
+from fliphat.serve import bodies, compact, logs, openapi, play
 from fliphat.serve.metrics import CONTENT_TYPE, Metrics
 from fliphat.serve.owner import Owner
-from fliphat.serve.settings import Limits, Tokens
+from fliphat.serve.refusal import Refusal
+from fliphat.serve.settings import Limits, Rules, Tokens
 from fliphat.serve.web import (
     Asked,
     Disconnected,
@@ -25,12 +26,13 @@ from fliphat.serve.web import (
     Scope,
     Send,
     refuse,
+    refuse_foreign,
     send_answer,
 )
 
 __all__ = ["make_app"]
 
-_COMPACT = bodies.COMPACT.encode()
+_COMPACT = compact.COMPACT.encode()
 
 
 def make_app(
@@ -45,9 +47,9 @@ def make_app(
     Parameters
     ----------
     open_policy : function
-        Returns the policy. Called in the thread that will play it, when the server starts, and again after
-        its store failed. With a directory give ``durability="group"``: the server syncs each group of
-        requests before it answers any of them.
+        Returns the policy, which must have a store. Called in the thread that will play it, when the server
+        starts, and again after its store failed. With a directory give ``durability="group"``: the server
+        syncs each group of requests before it answers any of them.
     tokens : Tokens
     limits : Limits, optional
     log_requests : bool
@@ -62,14 +64,14 @@ def make_app(
     >>> from fliphat import FLIPHAT
     >>> from fliphat.serve import Tokens, make_app
     >>> app = make_app(
-    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2),
+    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2, store="store", durability="group"),
     ...     tokens=Tokens(write="a token of some length", operator="another token, as long"),
     ... )  # doctest: +SKIP
     """
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    service = _Service(open_policy, tokens, limits or Limits(), log_requests)
+    service = _Service(open_policy, Rules(tokens=tokens, limits=limits or Limits()), log_requests)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
@@ -83,18 +85,25 @@ def make_app(
             await service.owner.stop()
             logs.event("stopped")
 
-    writing = {"/select": service.select, "/update": service.update, "/arms": service.change_arms}
+    writing = {
+        "/select": service.select,
+        "/update": service.update,
+        "/cancel": service.cancel,
+        "/forget": service.forget,
+        "/arms": service.change_arms,
+    }
     reading = {
         "/arms": service.arms,
         "/estimate": service.estimate,
         "/guarantee": service.guarantee,
-        "/healthz": service.healthz,
+        "/livez": service.livez,
+        "/readyz": service.readyz,
         "/metrics": service.metrics,
         "/openapi.json": service.openapi,
         "/": service.page,
     }
-    direct = {("POST", path): _Address(service, path, do) for path, do in writing.items()}
-    direct |= {("GET", path): _Address(service, path, do) for path, do in reading.items()}
+    direct = {("POST", path): _Address(service, path, do, True) for path, do in writing.items()}
+    direct |= {("GET", path): _Address(service, path, do, False) for path, do in reading.items()}
 
     class Application(Starlette):  # type: ignore[misc, unused-ignore]
         """Takes what is asked of an address to it at once; the rest goes through routes and their errors."""
@@ -105,6 +114,7 @@ def make_app(
 
     routes = [Route(path, address, methods=[method]) for (method, path), address in direct.items()]
     app = Application(routes=routes, lifespan=lifespan)
+    app.router.redirect_slashes = False  # to an address with the host's name that the client chose
     app.state.service = service
     return app
 
@@ -113,41 +123,54 @@ class _Address:
     """One address: what it does, and what becomes of whatever is raised there."""
 
     def __init__(
-        self, service: _Service, path: str, do: Callable[[Asked, Receive, Send], Awaitable[int]]
+        self,
+        service: _Service,
+        path: str,
+        do: Callable[[Asked, Receive, Send], Awaitable[int]],
+        writes: bool,
     ) -> None:
-        self._service, self._path, self._do = service, path, do
+        self._service, self._path, self._do, self._writes = service, path, do, writes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         started = time.perf_counter()
-        code = None
+        service, code, request = self._service, None, ""
         try:
+            if self._writes and service.rules.tokens.write is None:
+                refuse_foreign(scope)
             status = await self._do(Asked.of(scope), receive, send)
         except Disconnected:
             return
         except Refusal as refusal:
-            status, code = refusal.status, refusal.code
-            await refuse(send, refusal)
+            status, code, request = refusal.status, refusal.code, service.next_request()
+            await refuse(send, refusal, request)
         except Exception as error:  # its words may hold contents
-            status, code = 500, type(error).__name__
-            await refuse(send, Refusal(500, "internal", "an unexpected error"))
+            status, code, request = 500, type(error).__name__, service.next_request()
+            await refuse(send, Refusal(500, "internal", "an unexpected error"), request)
         seconds = time.perf_counter() - started
-        self._service.numbers.request(self._path, status, seconds)
-        if code is not None or self._service.log_requests:
-            logs.event("request", route=self._path, status=status, code=code, ms=round(1000 * seconds, 2))
+        service.numbers.request(self._path, status, seconds)
+        if code is not None:
+            service.numbers.refused(code)
+        if code is not None or service.log_requests:
+            facts = {"route": self._path, "status": status, "code": code, "ms": round(1000 * seconds, 2)}
+            logs.event("request", request=request or service.next_request(), **facts)
 
 
 class _Service:
     """What the addresses do."""
 
-    def __init__(
-        self, open_policy: Callable[[], LivePolicy], tokens: Tokens, limits: Limits, log_requests: bool
-    ) -> None:
-        self.tokens, self.limits, self.log_requests = tokens, limits, log_requests
-        self.owner = Owner(open_policy, limits)
-        self.patience = Patience(limits)
-        self.numbers = Metrics(self.owner)
+    def __init__(self, open_policy: Callable[[], LivePolicy], rules: Rules, log_requests: bool) -> None:
+        self.rules, self.log_requests = rules, log_requests
+        self.owner = Owner(open_policy, rules)
+        self.patience = Patience(rules)
+        self.numbers = Metrics(self.owner, rules)
         self._shown: tuple[Any, bytes] = (None, b"")
+        self._requests = 0
+
+    def next_request(self) -> str:
+        """Return an id for a request that has a line in the log; unlike other workers' ones."""
+        self._requests += 1
+        return f"{os.getpid()}-{self._requests}"
 
     # Addresses that write
 
@@ -155,8 +178,11 @@ class _Service:
         """Play one round, or a batch."""
         self._require("write", asked)
         body = await self.patience.read_body(receive, asked)
-        terms = self.owner.terms
-        rounds = bodies.read_rounds(body, asked.compact, terms.dim, terms.dtype, terms.depth)
+        terms, most = self.owner.terms, self.rules.limits.rounds
+        if asked.compact:
+            rounds = compact.read_rounds(body, terms.dim, terms.depth, most)
+        else:
+            rounds = bodies.read_rounds(body, terms.dim, terms.dtype, terms.depth, most)
         if rounds.single:
             users, keys = rounds.users, rounds.keys
             single = Single(rounds.contexts, users[0] if users else None, keys[0] if keys else None)
@@ -164,29 +190,47 @@ class _Service:
         else:
             decided = await self.owner.submit(functools.partial(play.play_batch, rounds))
         self.numbers.add("invalid_rounds", _invalid(decided))
+        receipts = self.owner.receipts
         if asked.compact:
-            answer = bodies.compact_answer(decided, self.owner.terms.numbers)
+            answer = compact.answer(decided, receipts, self.owner.terms.numbers)
             await send_answer(send, answer, _COMPACT)
         else:
-            await send_answer(send, bodies.json_answer(decided))
+            await send_answer(send, bodies.json_answer(decided, receipts))
         return 200
 
     async def update(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Hand in one reward, or several."""
         self._require("write", asked)
         body = await self.patience.read_body(receive, asked)
-        rewards = bodies.read_rewards(body, asked.compact)
+        rewards = (compact if asked.compact else bodies).read_rewards(body, self.rules.limits.rounds)
+        self.owner.receipts.require(rewards.ids, rewards.receipts)
         taken = await self.owner.submit(functools.partial(play.hand_in, rewards))
         self.numbers.add("rewards", int(taken))
         self.numbers.add("rewards_not_taken", rewards.count - int(taken))
         await send_answer(send, b'{"taken":%s}' % json.dumps(taken).encode())
         return 200
 
+    async def cancel(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Take a round back."""
+        self._require("write", asked)
+        identity, receipt = bodies.read_cancelled(await self.patience.read_body(receive, asked))
+        self.owner.receipts.require([identity], [receipt])
+        cancelled = await self.owner.submit(functools.partial(play.cancel, identity))
+        await send_answer(send, json.dumps({"cancelled": cancelled}).encode())
+        return 200
+
+    async def forget(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Erase what is kept of a user."""
+        self._require("change", asked)
+        user = bodies.read_forgotten(await self.patience.read_body(receive, asked))
+        rounds = await self.owner.submit(functools.partial(play.forget, user))
+        await send_answer(send, json.dumps({"rounds": rounds}).encode())
+        return 200
+
     async def change_arms(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Add or remove an arm."""
-        self._require("arms", asked)
-        body = await self.patience.read_body(receive, asked)
-        change = bodies.read_arm_change(body)
+        self._require("change", asked)
+        change = bodies.read_arm_change(await self.patience.read_body(receive, asked))
         arms = await self.owner.submit(functools.partial(play.change_arms, change))
         await send_answer(send, json.dumps({"arms": arms}).encode())
         return 200
@@ -220,20 +264,23 @@ class _Service:
         await send_answer(send, json.dumps(claim.to_dict() | {"text": str(claim)}).encode())
         return 200
 
-    async def healthz(self, asked: Asked, receive: Receive, send: Send) -> int:
-        """Say whether rounds can be played, and whether what was released looks as if it learns."""
-        public, well = self.owner.public, self.owner.well
-        told = {
-            "status": "ok" if well else "unavailable",
-            "findings": list(public.findings) if public is not None else [],
-        }
-        status = 200 if well else 503
+    async def livez(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Say whether this process works: started again, it would not be better off."""
+        status = 200 if self.owner.alive else 503
+        await send_answer(send, b'{"status":"%s"}' % (b"alive" if status == 200 else b"dead"), status=status)
+        return status
+
+    async def readyz(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Say whether a round could be played now, as tried a moment ago."""
+        ready = await self.owner.ready()
+        status = 200 if ready.ready else 503
+        told = {"status": "ready" if ready.ready else "unavailable", "detail": ready.words}
         await send_answer(send, json.dumps(told).encode(), status=status)
         return status
 
     async def metrics(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Show numbers: public ones, and an operator's to whoever has the token."""
-        operator = self.tokens.allows("operator", asked.authorization)
+        operator = self.rules.tokens.allows("operator", asked.authorization)
         if asked.authorization and not operator:
             raise Refusal(
                 401, "token", "the operator's token is not right; without one, public numbers are shown"
@@ -243,18 +290,18 @@ class _Service:
 
     async def openapi(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Describe the addresses for programs."""
-        await send_answer(send, json.dumps(openapi.document(self.limits, self.owner.terms)).encode())
+        await send_answer(send, json.dumps(openapi.document(self.rules.limits, self.owner.terms)).encode())
         return 200
 
     async def page(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Describe the addresses for people; the page needs nothing from elsewhere."""
         policy = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")
-        page = openapi.page(self.limits, self.owner.terms).encode()
+        page = openapi.page(self.rules.limits, self.owner.terms).encode()
         await send_answer(send, page, b"text/html; charset=utf-8", more=(policy,))
         return 200
 
     def _require(self, what: str, asked: Asked) -> None:
-        if not self.tokens.allows(what, asked.authorization):
+        if not self.rules.tokens.allows(what, asked.authorization):
             raise Refusal(401, "token", "this address needs its token: Authorization: Bearer ...")
 
     def _public(self) -> Any:

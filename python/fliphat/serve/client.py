@@ -8,16 +8,17 @@ import random
 import ssl
 import time
 import uuid
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from fliphat.policies.types import Decision, Decisions
-from fliphat.serve import bodies
+from fliphat.serve import compact
+from fliphat.serve.receipts import read_id
 
-__all__ = ["Client", "ServerError"]
+__all__ = ["Client", "Decided", "ServerError"]
 
 _MAY_PASS = (502, 503, 504)
 
@@ -28,6 +29,16 @@ class ServerError(RuntimeError):
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(f"{status} {code}: {detail}")
         self.status, self.code = status, code
+
+
+class Decided(NamedTuple):
+    """A decision of a server; as :class:`fliphat.Decision`, with an id that is text and proves itself."""
+
+    id: str
+    arm: Any
+    valid: bool
+    episode: int
+    probability: float
 
 
 class Client:
@@ -69,51 +80,57 @@ class Client:
             else http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
         )
 
-    def select(self, contexts: Any, user: Any = None, key: Any = None) -> Decision:
+    def select(self, contexts: Any, user: Any = None, key: Any = None) -> Decided:
         """Play one round; without a `key` one is made, so that a lost answer can be asked for again."""
         key = uuid.uuid4().hex if key is None else key
-        return next(iter(self._decided(bodies.compact_rounds(contexts, users=user, keys=key, single=True))))
+        (decided,) = self._decided(compact.write_rounds(contexts, users=user, keys=key, single=True))
+        return decided
 
     def select_batch(
         self, contexts: Any, users: Any = None, keys: Any = None, *, arms: int | None = None
-    ) -> list[Decision]:
+    ) -> list[Decided]:
         """Play several rounds. They are sent again only with `keys`: without, they might be played twice."""
-        body = bodies.compact_rounds(contexts, arms=arms, users=users, keys=keys, single=False)
+        body = compact.write_rounds(contexts, arms=arms, users=users, keys=keys, single=False)
         return self._decided(body, again=keys is not None)
 
     def update(
-        self, decision: Decision | int | None = None, reward: Any = None, *, key: Any = None, user: Any = None
+        self, decision: Decided | str | None = None, reward: Any = None, *, key: Any = None, user: Any = None
     ) -> bool:
         """Hand in the reward of a round, or of the one with this `key` (and `user`); False if it came late.
 
-        A repeated one counts once.
+        A repeated one counts once. Only a key of 16 characters or more names a round here.
         """
         if (decision is None) == (key is None):
             raise ValueError("update must be given a decision, or the key (and user) that it was made with")
         named: dict[str, Any] = {"key": key} | ({} if user is None else {"user": user})
         if decision is not None:
-            named = {"id": str(decision.id if isinstance(decision, Decision) else int(decision))}
-        body = json.dumps(named | {"reward": float(reward)}).encode()
-        return bool(json.loads(self._send("POST", "/update", body, "application/json"))["taken"])
+            named = {"id": _id(decision)}
+        return bool(self._post("/update", named | {"reward": float(reward)})["taken"])
 
-    def update_batch(self, decisions: Any, rewards: Any) -> int:
+    def update_batch(self, decisions: Iterable[Decided | str], rewards: Any) -> int:
         """Hand in several rewards; how many were taken, of which those of a lost answer do not count."""
-        if isinstance(decisions, Decisions):
-            decisions = decisions.ids
-        ids = [one.id if isinstance(one, Decision) else int(one) for one in decisions]
-        return int(json.loads(self._send("POST", "/update", bodies.compact_rewards(ids, rewards)))["taken"])
+        body = compact.write_rewards([read_id(_id(one)) for one in decisions], rewards)
+        return int(json.loads(self._send("POST", "/update", body))["taken"])
+
+    def cancel(self, decision: Decided | str) -> bool:
+        """Take a round back that was never shown; False if its episode is over."""
+        return bool(self._post("/cancel", {"id": _id(decision)})["cancelled"])
+
+    def forget(self, user: str | int) -> int:
+        """Erase what is kept of a user; how many rounds those were. Needs the operator's token."""
+        return int(self._post("/forget", {"user": user})["rounds"])
 
     def get(self, path: str) -> Any:
-        """Return what ``/estimate``, ``/guarantee``, ``/arms`` or ``/healthz`` shows."""
+        """Return what ``/estimate``, ``/guarantee``, ``/arms`` or ``/readyz`` shows."""
         return json.loads(self._send("GET", path))
 
     def add_arm(self, arm: str | int) -> None:
         """Let rounds play one more arm, of a policy that knows its arms. Needs the operator's token."""
-        self._send("POST", "/arms", json.dumps({"add": arm}).encode(), "application/json")
+        self._post("/arms", {"add": arm})
 
     def remove_arm(self, arm: str | int) -> None:
         """Play an arm no more. Needs the operator's token."""
-        self._send("POST", "/arms", json.dumps({"remove": arm}).encode(), "application/json")
+        self._post("/arms", {"remove": arm})
 
     def close(self) -> None:
         """Close the connection; the next call opens one again."""
@@ -127,12 +144,17 @@ class Client:
     ) -> None:
         self.close()
 
-    def _decided(self, body: bytes, *, again: bool = True) -> list[Decision]:
-        records = np.frombuffer(self._send("POST", "/select", body, again=again), bodies.ANSWER)
+    def _post(self, path: str, members: dict[str, Any]) -> Any:
+        return json.loads(self._send("POST", path, json.dumps(members).encode(), "application/json"))
+
+    def _decided(self, body: bytes, *, again: bool = True) -> list[Decided]:
+        records = np.frombuffer(self._send("POST", "/select", body, again=again), compact.ANSWER)
         ids = self._ids_of_arms(int(records["arm"].max(initial=0)))
         return [
-            Decision(identity, arm if ids is None else ids[arm], bool(valid), episode, chance)
-            for identity, arm, episode, valid, chance in records.tolist()
+            Decided(
+                f"{number}.{receipt:016x}", arm if ids is None else ids[arm], bool(valid), episode, chance
+            )
+            for number, arm, episode, valid, chance, receipt in records.tolist()
         ]
 
     def _ids_of_arms(self, highest: int) -> list[Any] | None:
@@ -151,7 +173,7 @@ class Client:
         method: str,
         path: str,
         body: bytes | None = None,
-        kind: str = bodies.COMPACT,
+        kind: str = compact.COMPACT,
         *,
         again: bool = True,
     ) -> bytes:
@@ -176,6 +198,10 @@ class Client:
                     raise _error(answer.status, content)
             time.sleep(min(2.0, 0.05 * 2**attempt) * (0.5 + random.random()))
         raise AssertionError("unreachable")
+
+
+def _id(decision: Decided | str) -> str:
+    return decision if isinstance(decision, str) else decision.id
 
 
 def _error(status: int, content: bytes) -> ServerError:

@@ -11,6 +11,7 @@ import os
 from typing import Any, Final
 
 from fliphat.serve.owner import Owner
+from fliphat.serve.settings import Rules
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
@@ -22,10 +23,10 @@ _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5
 class Metrics:
     """What one server counts."""
 
-    def __init__(self, owner: Owner) -> None:
-        from prometheus_client import CollectorRegistry, Counter, Histogram
+    def __init__(self, owner: Owner, rules: Rules) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-        self._owner = owner
+        self._owner, self._rules = owner, rules
         self._own = CollectorRegistry()
         self._requests = Counter(
             "fliphat_requests", "Requests by address and status.", ["route", "status"], registry=self._own
@@ -33,6 +34,22 @@ class Metrics:
         self._seconds = Histogram(
             "fliphat_request_seconds", "Time of a request.", ["route"], registry=self._own, buckets=_SECONDS
         )
+        self._refusals = Counter(
+            "fliphat_refusals", "Requests that were refused, by code.", ["code"], registry=self._own
+        )
+        self._fits = Histogram(
+            "fliphat_release_seconds",
+            "Time of a group of requests that released an estimate, which is mostly its fit.",
+            registry=self._own,
+            buckets=_SECONDS,
+        )
+        self._gauges = {
+            name: Gauge(f"fliphat_{name}", text, registry=self._own, multiprocess_mode="livesum")
+            for name, text in {
+                "waiting_requests": "Requests that have no answer yet.",
+                "connections": "Connections of clients.",
+            }.items()
+        }
         self._counts = {
             name: Counter(f"fliphat_{name}", text, registry=self._own)
             for name, text in {
@@ -44,7 +61,7 @@ class Metrics:
             }.items()
         }
         self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
-        owner.on_group = self._group
+        owner.on_group, owner.on_release, owner.on_tick = self._group, self._fits.observe, self._tick
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""
@@ -54,6 +71,14 @@ class Metrics:
             self._children[route, status] = found
         found[0].inc()
         found[1].observe(seconds)
+
+    def refused(self, code: str) -> None:
+        """Count one refusal."""
+        self._refusals.labels(code).inc()
+
+    def _tick(self) -> None:
+        self._gauges["waiting_requests"].set(self._owner.waiting)
+        self._gauges["connections"].set(self._rules.open_connections)
 
     def _group(self, jobs: int) -> None:
         self._counts["syncs"].inc()
@@ -72,6 +97,7 @@ class Metrics:
         shown = generate_latest(_of(_PublicNumbers(self._owner)))
         if not operator:
             return bytes(shown)
+        self._tick()
         registry = self._own
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
@@ -98,10 +124,12 @@ class _PublicNumbers:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         public = self._owner.public
-        yield GaugeMetricFamily("fliphat_up", "Whether rounds can be played.", value=int(self._owner.well))
+        up = int(self._owner.open)
+        yield GaugeMetricFamily("fliphat_up", "Whether the store is open, /readyz tries it.", value=up)
         if public is None:
             return
         yield CounterMetricFamily("fliphat_rounds", "Rounds played.", value=public.rounds)
+        yield CounterMetricFamily("fliphat_releases", "Estimates released.", value=public.releases)
         yield GaugeMetricFamily("fliphat_episode", "The open episode.", value=public.episode)
         yield GaugeMetricFamily(
             "fliphat_remaining_rounds", "Rounds until the estimate changes.", value=public.remaining
@@ -109,7 +137,7 @@ class _PublicNumbers:
         yield GaugeMetricFamily(
             "fliphat_estimate_coordinates",
             "Coordinates of the released estimate.",
-            value=len(public.estimate.indices),
+            value=len(public.known.estimate.indices),
         )
         yield GaugeMetricFamily(
             "fliphat_health_findings", "Signs of trouble in what was released.", value=len(public.findings)

@@ -7,14 +7,19 @@ import json
 from typing import Any, Final
 
 from fliphat._native import VERSION
-from fliphat.serve.bodies import COMPACT
+from fliphat.serve.bodies import SHORTEST_KEY
+from fliphat.serve.compact import COMPACT
 from fliphat.serve.settings import Limits
 from fliphat.serve.terms import Terms
 
 __all__ = ["document", "page"]
 
-_ID: Final = {"type": "string", "pattern": "^[0-9]{1,19}$"}
-_NAME: Final = {"oneOf": [{"type": "string"}, {"type": "integer"}]}
+_ID: Final = {
+    "type": "string",
+    "pattern": "^[0-9]{1,19}[.][0-9a-f]{16}$",
+    "description": "as /select answered it: a number, and a receipt that can't be made up",
+}
+_NAME: Final = {"oneOf": [{"type": "string", "minLength": 1}, {"type": "integer", "format": "int64"}]}
 _SPACES: Final = {"type": ["number", "null"]}
 
 
@@ -58,9 +63,18 @@ def _schemas(terms: Terms) -> dict[str, Any]:
             probabilities=_list({"type": ["number", "null"]}),
         ),
         "Reward": _object(["id", "reward"], id=_ID, reward={"type": "number"}),
-        "RewardByKey": _object(["key", "reward"], key=_NAME, user=_NAME, reward={"type": "number"}),
+        "RewardByKey": _object(
+            ["key", "reward"],
+            key={"type": "string", "minLength": SHORTEST_KEY},
+            user=_NAME,
+            reward={"type": "number"},
+        ),
         "Rewards": _object(["ids", "rewards"], ids=_list(_ID), rewards=_list({"type": "number"})),
         "Taken": _object(["taken"], taken={"type": ["boolean", "integer"]}),
+        "Cancel": _object(["id"], id=_ID),
+        "Cancelled": _object(["cancelled"], cancelled={"type": "boolean"}),
+        "User": _object(["user"], user=_NAME),
+        "Forgotten": _object(["rounds"], rounds={"type": "integer", "minimum": 0}),
         "AddArm": _object(["add"], add=_NAME),
         "RemoveArm": _object(["remove"], remove=_NAME),
         "Arms": _object(["arms"], arms=_list(_NAME)),
@@ -76,8 +90,9 @@ def _schemas(terms: Terms) -> dict[str, Any]:
             episodes_released={"type": "integer"},
         ),
         "Guarantee": {"type": "object"},
-        "Health": _object(
-            ["status", "findings"], status={"enum": ["ok", "unavailable"]}, findings=_list({"type": "string"})
+        "Alive": _object(["status"], status={"enum": ["alive", "dead"]}),
+        "Ready": _object(
+            ["status", "detail"], status={"enum": ["ready", "unavailable"]}, detail={"type": "string"}
         ),
         "Error": _object(["error", "detail"], error={"type": "string"}, detail={"type": "string"}),
     }
@@ -86,50 +101,77 @@ def _schemas(terms: Terms) -> dict[str, Any]:
 _REFUSALS: Final = {
     "400": "The body can't be read.",
     "401": "The token is missing or wrong.",
+    "403": "From a page of another site, to a server without tokens.",
+    "404": "There is no list of arms: every round brings its own.",
     "408": "The body came too slowly.",
     "409": "The decision has a reward already: a repeated update may take this as done.",
-    "413": "The body is too large.",
+    "413": "The body is too large, or has too many rounds or rewards.",
+    "415": "The content type is none of these, at a server without tokens.",
     "422": "The body's structure is not what the policy takes; nothing happened.",
+    "500": "An unexpected error; it may have happened: try again with the same key.",
     "503": "Busy, stopping, or the store can't be written: try again with the same key.",
     "504": "The wait was too long and the request under way: try again with the same key.",
 }
+_WRITING: Final = ("400", "401", "403", "408", "413", "415", "422", "500", "503", "504")
 
 
 def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _writes(
-    summary: str, asked: list[str], answers: list[str], compact: str | None, token: str = "write"
-) -> dict[str, Any]:
-    refused = {
-        status: {"description": text, "content": {"application/json": {"schema": _ref("Error")}}}
-        for status, text in _REFUSALS.items()
-        if status != "409" or "Taken" in answers
+def _refused(*statuses: str) -> dict[str, Any]:
+    error = {"application/json": {"schema": _ref("Error")}}
+    headers = {
+        "x-request-id": {"description": "The line of the log has the same.", "schema": {"type": "string"}}
     }
+    return {
+        status: {"description": _REFUSALS[status], "content": error, "headers": headers}
+        for status in sorted(statuses)
+    }
+
+
+def _writes(
+    operation: str,
+    summary: str,
+    asked: list[str],
+    answers: list[str],
+    compact: str | None = None,
+    token: str = "write",
+    also: tuple[str, ...] = (),
+) -> dict[str, Any]:
     body = {"schema": {"oneOf": [_ref(name) for name in asked]}}
     accepted: dict[str, Any] = {"application/json": body}
     if compact is not None:
         accepted[COMPACT] = {"schema": {"type": "string", "format": "binary", "description": compact}}
     answer = {"schema": {"oneOf": [_ref(name) for name in answers]} if len(answers) > 1 else _ref(answers[0])}
+    answered: dict[str, Any] = {"application/json": answer}
+    if operation == "select":
+        answered[COMPACT] = {"schema": {"type": "string", "format": "binary"}}
     return {
         "post": {
+            "operationId": operation,
             "summary": summary,
             "security": [{token: []}],
             "requestBody": {"required": True, "content": accepted},
-            "responses": {
-                "200": {"description": "Done and durable.", "content": {"application/json": answer}}
-            }
-            | refused,
+            "responses": {"200": {"description": "Done and durable.", "content": answered}}
+            | _refused(*_WRITING, *also),
         }
     }
 
 
-def _reads(summary: str, schema: str | None = None, kind: str = "application/json") -> dict[str, Any]:
+def _reads(
+    operation: str,
+    summary: str,
+    schema: str | None = None,
+    kind: str = "application/json",
+    refused: tuple[str, ...] = ("503",),
+    unwell: bool = False,
+) -> dict[str, Any]:
     content = {kind: {"schema": _ref(schema) if schema else {"type": "string"}}}
-    return {
-        "get": {"summary": summary, "responses": {"200": {"description": "As asked.", "content": content}}}
-    }
+    responses = {"200": {"description": "As asked.", "content": content}} | _refused("500", *refused)
+    if unwell:
+        responses["503"] = {"description": "No.", "content": content}
+    return {"get": {"operationId": operation, "summary": summary, "responses": responses}}
 
 
 def document(limits: Limits, terms: Terms | None = None) -> dict[str, Any]:
@@ -138,26 +180,32 @@ def document(limits: Limits, terms: Terms | None = None) -> dict[str, Any]:
     Examples
     --------
     >>> sorted(document(Limits())["paths"])[:2]
-    ['/estimate', '/guarantee']
+    ['/cancel', '/estimate']
     """
     terms = terms or Terms("FLIPHAT", 0, "float32")
     arms: dict[str, Any] = {}
     if terms.arms is not None:
         changed = "Let rounds play one more arm, or one no more; done again, it changes nothing."
-        arms["/arms"] = _writes(changed, ["AddArm", "RemoveArm"], ["Arms"], None, "operator") | _reads(
+        arms["/arms"] = _writes(
+            "changeArms", changed, ["AddArm", "RemoveArm"], ["Arms"], token="operator", also=("404",)
+        ) | _reads(
+            "arms",
             "The arms that are played now, and the number of every arm there ever was. Public.",
             "NumberedArms",
+            refused=("404", "503"),
         )
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "fliphat",
             "version": VERSION,
-            "description": f"{_which(terms)} Bodies have at most {limits.body} bytes; a request waits at "
-            f"most {limits.wait:g} seconds for its answer, while an estimate is fitted too.",
+            "description": f"{_which(terms)} A body has at most {limits.body} bytes, and {limits.rounds} "
+            f"rounds or rewards; a request waits at most {limits.wait:g} seconds for its answer, while an "
+            f"estimate is fitted too.",
         },
         "paths": {
             "/select": _writes(
+                "select",
                 "Play one round or a batch. The same user and key again get the same decision, whatever the "
                 "contexts.",
                 ["Round", "Rounds"],
@@ -165,19 +213,38 @@ def document(limits: Limits, terms: Terms | None = None) -> dict[str, Any]:
                 "compact contexts; the answer is compact too",
             ),
             "/update": _writes(
+                "update",
                 "Hand in the reward of one decision, or of several; late ones are not taken.",
                 ["Reward", "RewardByKey", "Rewards"],
                 ["Taken"],
                 "compact ids and rewards; the answer is JSON",
+                also=("409",),
+            ),
+            "/cancel": _writes(
+                "cancel", "Take a round back: context and reward become zeros.", ["Cancel"], ["Cancelled"]
+            ),
+            "/forget": _writes(
+                "forget",
+                "Erase what is kept of a user's rounds. Released estimates stay.",
+                ["User"],
+                ["Forgotten"],
+                token="operator",
             ),
             **arms,
-            "/estimate": _reads("The released estimate. Public.", "Estimate"),
-            "/guarantee": _reads("The privacy claim. Public.", "Guarantee"),
-            "/healthz": _reads("Whether rounds can be played, and signs of trouble. Public.", "Health"),
-            "/metrics": _reads(
-                "Numbers for Prometheus; an operator's only with the operator's token.", None, "text/plain"
+            "/estimate": _reads("estimate", "The released estimate. Public.", "Estimate"),
+            "/guarantee": _reads("guarantee", "The privacy claim. Public.", "Guarantee"),
+            "/livez": _reads("livez", "Whether the process works. Public.", "Alive", unwell=True),
+            "/readyz": _reads(
+                "readyz", "Whether a round could be played, tried a moment ago. Public.", "Ready", unwell=True
             ),
-            "/openapi.json": _reads("This description. Public."),
+            "/metrics": _reads(
+                "metrics",
+                "Numbers for Prometheus; an operator's only with the operator's token.",
+                None,
+                "text/plain",
+                refused=("401",),
+            ),
+            "/openapi.json": _reads("openapi", "This description. Public.", refused=()),
         },
         "components": {
             "schemas": _schemas(terms),
@@ -262,7 +329,8 @@ _EXAMPLES: Final[dict[str, Any]] = {
     "users": ["u17", "u18"],
     "key": "visit 3",
     "keys": ["visit 3", "visit 4"],
-    "ids": ["17", "18"],
+    "id": "17.9f86d081884c7d65",
+    "ids": ["17.9f86d081884c7d65", "18.0a1b2c3d4e5f6071"],
     "findings": [],
 }
 

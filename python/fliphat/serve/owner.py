@@ -18,18 +18,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fliphat.fit.base import Known
 from fliphat.policies.engine.each import Single
+from fliphat.policies.health import examine
 from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.live import LivePolicy
-from fliphat.policies.types import CopyError, SparseEstimate, StoreError
+from fliphat.policies.types import CopyError, EpisodeFacts, StoreError
 from fliphat.privacy.guarantee import Guarantee
 from fliphat.serve import logs
-from fliphat.serve.bodies import Refusal
 from fliphat.serve.play import refused
-from fliphat.serve.settings import Limits
+from fliphat.serve.receipts import Receipts
+from fliphat.serve.refusal import Refusal
+from fliphat.serve.settings import Rules
 from fliphat.serve.terms import Terms, terms_of
+from fliphat.serve.trial import fits, try_keeping
 
-__all__ = ["Owner", "Public"]
+__all__ = ["Owner", "Public", "Ready"]
 
 #: Jobs of one group at most, so that the first of them need not wait for ever.
 _LARGEST_GROUP: Final = 1024
@@ -40,21 +44,35 @@ _PUBLISH: Final = 0.1
 #: Seconds between attempts to open a store that failed.
 _REOPEN: Final = 1.0
 
+#: Seconds for which something that was kept shows that rounds can be, and that a trial may take.
+_STILL_TRUE: Final = 0.5
+_TRIAL: Final = 1.5
+
 _STORE_FAILED: Final = "the store can't be written now; nothing acknowledged is lost"
 _UNKNOWN: Final = "this may or may not have happened: try again with the same key"
 
 
 @dataclass(frozen=True)
 class Public:
-    """What everybody may see of the policy, as it was when a group was done; `shown` is its ``/estimate``."""
+    """What everybody may see of the policy, as it was when a group was done; `shown` is its ``/estimate``.
 
-    estimate: SparseEstimate
+    `known` is everything released until then, in one object: an estimate and the number of releases that were
+    read one after the other could be those of two moments.
+    """
+
+    known: Known
     shown: dict[str, Any]
     guarantee: Guarantee
     findings: tuple[str, ...]
+    history: tuple[EpisodeFacts, ...]
     episode: int
     remaining: int
     rounds: int
+
+    @property
+    def releases(self) -> int:
+        """How many estimates were released."""
+        return self.known.episodes
 
 
 @dataclass(slots=True)
@@ -71,13 +89,28 @@ class _Look:
     """Asks a thread to look at what other workers have released."""
 
 
+@dataclass(frozen=True)
+class Ready:
+    """Whether a round could be played, and why or why not."""
+
+    ready: bool
+    words: str
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Asks a thread to try whether a round could be kept."""
+
+    answer: asyncio.Future[Ready]
+
+
 class Owner:
     """Opens the policy, plays it and closes it, all in one thread, or in a few if many workers play it."""
 
-    def __init__(self, open_policy: Callable[[], LivePolicy], limits: Limits) -> None:
+    def __init__(self, open_policy: Callable[[], LivePolicy], rules: Rules) -> None:
         self._open = open_policy
-        self._limits = limits
-        self._jobs: queue.SimpleQueue[_Job | _Look | None] = queue.SimpleQueue()
+        self._rules = rules
+        self._jobs: queue.SimpleQueue[_Job | _Look | _Trial | None] = queue.SimpleQueue()
         self._waiting: deque[_Job] = deque()
         self._policy: LivePolicy | None = None
         self._opened = threading.Event()
@@ -94,8 +127,17 @@ class Owner:
         self.public: Public | None = None
         self._terms = Terms("", 0, "float32")
         self._table: Any = None
+        self.receipts = Receipts(b"")
+        self._proved = float("-inf")  # when rounds, or a trial, were last kept
+        self._mine = threading.local()  # when this thread's group began
+        self._group_began: float | None = None
+        self._trial: asyncio.Future[Ready] | None = None
         #: Told how many requests each group had, once it is durable.
         self.on_group: Callable[[int], None] = lambda jobs: None
+        #: Told how many seconds a group took that released an estimate.
+        self.on_release: Callable[[float], None] = lambda seconds: None
+        #: Called now and then, in the event loop.
+        self.on_tick: Callable[[], None] = lambda: None
 
     @property
     def waiting(self) -> int:
@@ -103,10 +145,51 @@ class Owner:
         return len(self._waiting)
 
     @property
-    def well(self) -> bool:
-        """Whether rounds can be played."""
-        alive = self._thread is not None and self._thread.is_alive()
-        return alive and self._policy is not None and not self._stopping
+    def alive(self) -> bool:
+        """Whether the thread that plays is there."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def open(self) -> bool:
+        """Whether the policy is open."""
+        return self.alive and self._policy is not None and not self._stopping
+
+    async def ready(self) -> Ready:
+        """Try whether a round could be kept, in the queue of those that wait; within two seconds."""
+        if self._stopping or not self.alive:
+            return Ready(False, "the server is stopping")
+        if time.monotonic() - self._proved < _STILL_TRUE:
+            return _PLAYED
+        if self._trial is None or self._trial.done():
+            self._trial = asyncio.get_running_loop().create_future()
+            self._jobs.put(_Trial(self._trial))
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._trial), _TRIAL)
+        except TimeoutError:
+            began, policy = self._group_began, self._policy
+            if policy is not None and began is not None and fits(policy):
+                if time.monotonic() - began < self._rules.limits.wait:
+                    return Ready(True, "an estimate is being computed; rounds wait for it")
+                return Ready(False, "an estimate takes longer than requests may wait")
+            return Ready(False, f"nothing could be kept for {_TRIAL:g} seconds; rounds wait or fail")
+
+    def _try(self, trial: _Trial) -> None:
+        """Find out whether a round could be kept."""
+        policy = self._policy or self._reopened()
+        if policy is None:
+            found = Ready(False, "the store can't be opened")
+        else:
+            try:
+                try_keeping(policy)
+                self._proved, found = time.monotonic(), _PLAYED
+            except (StoreError, OSError, CopyError) as error:
+                self._give_up(policy, error)
+                found = Ready(False, "the store can't be written")
+        assert self._loop is not None
+        with contextlib.suppress(RuntimeError):  # the loop was closed
+            self._loop.call_soon_threadsafe(
+                lambda: None if trial.answer.done() else trial.answer.set_result(found)
+            )
 
     async def start(self) -> None:
         """Open the policy; raises what opening raised."""
@@ -136,10 +219,12 @@ class Owner:
         """Return a future of a round's decision, or of what a function returns, once it is all on disk."""
         if self._stopping:
             raise Refusal(503, "stopping", "the server is stopping; nothing happened")
-        if len(self._waiting) >= self._limits.waiting:
+        if len(self._waiting) >= self._rules.limits.waiting:
             raise Refusal(503, "busy", "too many requests are waiting; nothing happened")
         assert self._loop is not None
-        job = _Job(asked, self._loop.create_future(), time.monotonic() + self._limits.wait, threading.Lock())
+        job = _Job(
+            asked, self._loop.create_future(), time.monotonic() + self._rules.limits.wait, threading.Lock()
+        )
         self._waiting.append(job)
         self._jobs.put(job)
         return job.answer
@@ -158,9 +243,10 @@ class Owner:
                 job.answer.set_exception(Refusal(503, "busy", "the wait was too long; nothing happened"))
             else:
                 job.answer.set_exception(Refusal(504, "unknown", f"the wait was too long; {_UNKNOWN}"))
+        self.on_tick()
         if self._concurrent and not self._stopping:
             self._jobs.put(_Look())  # others release, also while nobody asks this worker for a round
-        self._timer = self._loop.call_later(min(1.0, self._limits.wait / 8), self._expire)
+        self._timer = self._loop.call_later(min(1.0, self._rules.limits.wait / 8), self._expire)
 
     def _deliver(self, answers: list[tuple[_Job, Any, Refusal | None]]) -> None:
         waiting = self._waiting
@@ -210,6 +296,9 @@ class Owner:
                 if isinstance(job, _Look):
                     self._look()
                     break
+                if isinstance(job, _Trial):
+                    self._try(job)
+                    break
                 if job.taken.acquire(blocking=False):
                     group.append(job)
                 if len(group) >= largest:
@@ -219,12 +308,14 @@ class Owner:
                 except queue.Empty:
                     break
             if group:
+                self._mine.began = self._group_began = time.monotonic()
                 try:
                     answers = self._play(group)
                 except BaseException as error:  # a panic of native code, say: this thread must go on
                     if self._policy is not None:
                         self._give_up(self._policy, error)
                     answers = [(job, None, _uncertain()) for job in group]
+                self._mine.began = self._group_began = None
                 assert self._loop is not None
                 with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
                     self._loop.call_soon_threadsafe(self._deliver, answers)
@@ -251,6 +342,12 @@ class Owner:
 
     def _become_ready(self) -> None:
         policy = self._open()
+        engine = policy._engine
+        if engine is None or (engine.store is None and not engine.concurrent):
+            # After an error it would be opened again, as a new policy that counts users anew.
+            policy.close()
+            raise ValueError("a policy that is served must have a store: give store=")
+        self.receipts = Receipts(engine.secret)
         self._renew_terms(policy)
         self._policy = policy
         self._concurrent = bool(getattr(policy._engine, "concurrent", False))
@@ -286,6 +383,7 @@ class Owner:
             try:
                 if not self._concurrent:  # a database's calls are durable when they return
                     policy.flush()
+                self._proved = time.monotonic()
                 self.on_group(sum(not isinstance(one, Refusal) for one in results))
                 self._show(policy)
             except (StoreError, OSError, CopyError) as error:
@@ -325,7 +423,7 @@ class Owner:
         with self._changing:
             if self._policy is not policy:
                 return  # another thread did
-            logs.event("store failed", kind=type(error).__name__)
+            logs.failure("store failed", error)
             self._policy, self._reopen_at = None, time.monotonic() + _REOPEN
         with contextlib.suppress(Exception):
             policy.close()
@@ -340,7 +438,7 @@ class Owner:
         try:
             self._become_ready()
         except Exception as error:
-            logs.event("store can't be opened", kind=type(error).__name__)
+            logs.failure("store can't be opened", error)
             self._reopen_at = time.monotonic() + _REOPEN
             return None
         logs.event("store opened again")
@@ -354,22 +452,28 @@ class Owner:
                 return
             self._published = time.monotonic()
         before, seen = self.public, policy._look()
+        known, history = seen.known, seen.history[: seen.known.episodes]
+        same_release = before is not None and before.releases == known.episodes
         with_users = policy._engine is not None and bool(policy._engine.with_users)
-        if before is not None and (before.episode, before.guarantee.user_ids_checked) == (
-            seen.episode,
-            with_users,
-        ):
+        if before is not None and same_release and before.guarantee.user_ids_checked == with_users:
             guarantee, findings = before.guarantee, before.findings
         else:
-            guarantee, findings = policy.guarantee, policy.health.findings
-        if before is not None and before.episode == seen.episode and before.shown.get("arms") == arms:
+            guarantee = policy.guarantee
+            findings = examine(policy._settings, history, known).findings
+        if before is not None and same_release and before.shown.get("arms") == arms:
             shown = before.shown
         else:
-            shown = _shown(policy, seen.estimate, seen.episode, arms)
-        if before is not None and before.episode != seen.episode:
-            logs.event("released", episode=seen.episode - 1)
+            shown = _shown(policy, known, arms)
+        if before is not None and before.releases < known.episodes:
+            logs.event("released", episode=known.episodes - 1)
+            began = getattr(self._mine, "began", None)
+            if began is not None:
+                self.on_release(time.monotonic() - began)
         standing = seen.episode, seen.remaining, seen.rounds
-        self.public = Public(seen.estimate, shown, guarantee, findings, *standing)
+        self.public = Public(known, shown, guarantee, findings, history, *standing)
+
+
+_PLAYED: Final = Ready(True, "rounds are played")
 
 
 def _run_end(group: list[_Job], at: int) -> int:
@@ -380,22 +484,23 @@ def _run_end(group: list[_Job], at: int) -> int:
     return max(end, at + 1)
 
 
-def _shown(policy: LivePolicy, estimate: SparseEstimate, episode: int, arms: Any) -> dict[str, Any]:
+def _shown(policy: LivePolicy, known: Known, arms: Any) -> dict[str, Any]:
     """Return what was released, for JSON."""
     if isinstance(policy, PrivateLinear):
-        found = policy.coefficients
+        found = policy._coefficients(known)
         there = [arm for arm in arms if arm in found]  # another worker may have removed one
         return {
             "dim": policy._settings.dim,
             "arms": there,
             "coefficients": [found[arm].tolist() for arm in there],
-            "episodes_released": episode,
+            "episodes_released": known.episodes,
         }
+    estimate = known.estimate
     return {
         "dim": estimate.dim,
         "indices": estimate.indices.tolist(),
         "values": estimate.values.tolist(),
-        "episodes_released": episode,
+        "episodes_released": known.episodes,
     }
 
 

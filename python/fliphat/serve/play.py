@@ -7,16 +7,17 @@ from typing import Any
 from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.types import Decision, Decisions
-from fliphat.serve.bodies import ArmChange, Refusal, Rewards, Rounds
+from fliphat.serve.bodies import ArmChange, Rewards, Rounds
+from fliphat.serve.refusal import Refusal, unprocessable
 
-__all__ = ["change_arms", "hand_in", "play_batch", "refused"]
+__all__ = ["cancel", "change_arms", "forget", "hand_in", "play_batch", "refused"]
 
 
 def refused(error: Exception) -> Refusal:
     """Return the answer to a request whose arguments the policy does not take; its words hold no contents."""
     if "already has a reward" in str(error):
         return Refusal(409, "already", "this decision has a reward; a second one is refused")
-    return Refusal(422, "unprocessable", str(error))
+    return unprocessable(str(error))
 
 
 def play_batch(rounds: Rounds, policy: LivePolicy) -> list[Decisions | Decision]:
@@ -59,18 +60,34 @@ def hand_in(rewards: Rewards, policy: LivePolicy) -> bool | int:
         raise refused(error) from None
 
 
+def cancel(identity: int, policy: LivePolicy) -> bool:
+    """Take a round back; False if its episode is over."""
+    try:
+        return policy.cancel(identity)
+    except (ValueError, TypeError) as error:
+        raise refused(error) from None
+
+
+def forget(user: str | int, policy: LivePolicy) -> int:
+    """Erase what is kept of a user, and return how many rounds that were."""
+    try:
+        return policy.forget(user)
+    except (ValueError, TypeError) as error:
+        raise refused(error) from None
+
+
 def change_arms(change: ArmChange, policy: LivePolicy) -> tuple[Any, ...]:
     """Add or remove an arm and return those that are played now; done again, it changes nothing."""
     if not isinstance(policy, PrivateLinear):
         raise Refusal(404, "no arms", "every round of this policy brings its arms: there is no list of them")
     if not change.add and change.arm not in policy._ids:
-        raise Refusal(422, "unprocessable", "remove must name an arm that there is or was")
+        raise unprocessable("remove must name an arm that there is or was")
     if (change.arm in policy.arms) == change.add:
         return policy.arms
     if not change.add and len(policy.arms) == 1:
-        raise Refusal(422, "unprocessable", "the last arm can't be removed: a round has to play something")
+        raise unprocessable("the last arm can't be removed: a round has to play something")
     try:
         (policy.add_arm if change.add else policy.remove_arm)(change.arm)
     except (ValueError, TypeError):
-        raise Refusal(422, "unprocessable", "the arm can't be added or removed") from None
+        raise unprocessable("the arm can't be added or removed") from None
     return policy.arms

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from fliphat.serve.bodies import COMPACT, Refusal
-from fliphat.serve.settings import Limits
+from fliphat.serve.compact import COMPACT
+from fliphat.serve.refusal import Refusal
+from fliphat.serve.settings import Limits, Rules
 
-__all__ = ["JSON", "Asked", "Disconnected", "Patience", "refuse", "send_answer"]
+__all__ = ["JSON", "Asked", "Disconnected", "Patience", "refuse", "refuse_foreign", "send_answer"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -49,21 +50,42 @@ class Asked:
         return cls(authorization, compact, length)
 
 
+_LOCAL: Final = frozenset((b"127.0.0.1", b"localhost", b"[::1]"))
+
+
+def refuse_foreign(scope: Scope) -> None:
+    """Refuse what a page of another site may have sent, where no token tells who writes.
+
+    A browser lets any page send a form or plain text here, and says so in ``Origin``; a name of the page's
+    own that leads to this machine stands in ``Host``. JSON it sends only after asking, which nobody answers.
+    """
+    headers = dict(scope["headers"])
+    host = headers.get(b"host", b"")
+    name = host if host.endswith(b"]") else host.rpartition(b":")[0] or host
+    if b"origin" in headers and headers[b"origin"] not in (b"http://" + host, b"https://" + host):
+        raise Refusal(403, "origin", "a server without tokens takes nothing from pages of other sites")
+    if name not in _LOCAL:
+        raise Refusal(403, "host", "a server without tokens answers to this machine's own names alone")
+    kind = headers.get(b"content-type", b"").partition(b";")[0].strip()
+    if kind not in (JSON, _COMPACT):
+        raise Refusal(415, "content type", f"the content type must be application/json or {COMPACT}")
+
+
 class Patience:
     """Reads bodies, none for longer than the limits say: clients that are slow are let go.
 
     One timer looks after all of them; one for each request would cost more than the request's own work.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
         self._until: dict[asyncio.Task[Any], float] = {}
         self._slow: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         """Begin to look after readers, in the running loop."""
-        self._timer = asyncio.get_running_loop().call_later(self._limits.read / 4, self._look)
+        self._timer = asyncio.get_running_loop().call_later(self._rules.limits.read / 4, self._look)
 
     def stop(self) -> None:
         """Look no more."""
@@ -80,7 +102,7 @@ class Patience:
 
     async def read_body(self, receive: Receive, asked: Asked) -> bytes:
         """Return a request's body; one that is too long is refused before it was read whole."""
-        limits = self._limits
+        limits = self._rules.limits
         if asked.length is not None and not 0 <= asked.length <= limits.body:
             raise _too_large(limits)
         task = asyncio.current_task()
@@ -140,12 +162,12 @@ async def send_answer(
 
 #: The body was perhaps not read: the connection can't be used again.
 _CLOSE: Final = (b"connection", b"close")
-_UNREAD: Final = frozenset((401, 408, 413))
+_UNREAD: Final = frozenset((401, 403, 408, 413, 415))
 
 
-async def refuse(send: Send, refusal: Refusal) -> None:
-    """Say why nothing was done, in words that hold nothing of the request."""
-    more: tuple[tuple[bytes, bytes], ...] = ()
+async def refuse(send: Send, refusal: Refusal, request: str) -> None:
+    """Say why nothing was done, in words that hold nothing of the request; the log has a line of that id."""
+    more: tuple[tuple[bytes, bytes], ...] = ((b"x-request-id", request.encode()),)
     if refusal.status in _UNREAD:
         more += (_CLOSE,)
     if refusal.status == 401:

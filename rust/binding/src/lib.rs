@@ -58,5 +58,5 @@ mod _native {
     #[pymodule_export]
     use super::runtime::{simd_levels, sync_files};
     #[pymodule_export]
-    use super::serving::read_contexts;
+    use super::serving::read_body;
 }

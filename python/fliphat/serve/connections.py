@@ -1,0 +1,143 @@
+"""Connections of one worker: how many there may be, and how long each may take.
+
+A connection has a time by which its next request's head must be whole, or its last answer read. Bytes do not
+move it: who sends one now and then is let go as well. Between the head and the answer there is none; the body
+and the wait have limits of their own.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from fliphat.serve.settings import Rules
+
+__all__ = ["impatient_protocol", "most_connections"]
+
+#: Bytes of a request's head at most, and of what one read may bring beyond it.
+_MOST_HEAD: Final = 1 << 19
+#: Descriptors that connections leave to the store, its files or database, and to logs.
+KEPT_APART: Final = 64
+_FEWEST: Final = 8
+
+
+def most_connections(asked: int) -> int:
+    """Return how many connections a worker may have; what the system allows is used as far as it goes.
+
+    Raises
+    ------
+    ValueError
+        If there are too few descriptors for a handful of connections beside a store.
+    """
+    try:
+        import resource
+    except ImportError:  # there is no such limit
+        return asked
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard != resource.RLIM_INFINITY and asked > hard - KEPT_APART:
+        if hard < KEPT_APART + _FEWEST:
+            raise ValueError(
+                f"a server needs {KEPT_APART + _FEWEST} descriptors at least, and may have {hard}: ulimit -n"
+            )
+        return int(hard) - KEPT_APART
+    return asked
+
+
+class _HeadWithBody:
+    """A transport that sends the head of an answer with its body, in one piece: uvicorn hands over both."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport, self._head = transport, b""
+
+    def write(self, data: bytes) -> None:
+        """Send, or hold a head that has a body of known length."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head + data)
+        elif data.endswith(b"\r\n\r\n") and b"\r\ncontent-length: " in data:
+            self._head = data
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """Send a head whose answer has no body."""
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        """Send what is held, and close."""
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+def impatient_protocol(rules: Rules) -> Any:
+    """Return uvicorn's protocol with limits on connections, on idle ones and on heads.
+
+    A connection beyond the limit takes the place of the one whose time is up first, of those that wait for
+    nothing from us; if there is none, it is closed at once.
+    """
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    sweeping: list[Any] = []  # the timer, while there are connections
+
+    class Impatient(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
+        _until: float | None = None  # None while an answer is on its way
+        _head_bytes = 0
+
+        def connection_made(self, transport: Any) -> None:
+            if len(self.connections) >= rules.connections:
+                waiting = [one for one in self.connections if one._until is not None]
+                if not waiting:
+                    self.refused = True
+                    transport.abort()
+                    return
+                min(waiting, key=lambda one: one._until).transport.abort()
+            super().connection_made(transport)
+            self.transport = _HeadWithBody(transport)
+            self._until = time.monotonic() + rules.limits.read
+            rules.open_connections = len(self.connections)
+            if not sweeping:
+                sweeping.append(self.loop.call_later(rules.limits.read / 4, self._sweep))
+
+        def _sweep(self) -> None:
+            now = time.monotonic()
+            for one in list(self.connections):
+                if one._until is not None and one._until < now:
+                    one.transport.abort()
+            sweeping.clear()
+            if self.connections:
+                seconds = min(rules.limits.read, rules.limits.idle) / 4
+                sweeping.append(self.loop.call_later(seconds, self._sweep))
+
+        def data_received(self, data: bytes) -> None:
+            if self.parser is None:  # aborted
+                return
+            if self._until is not None:
+                self._head_bytes += len(data)  # what is left of the last read may be of the body
+                if self._head_bytes > _MOST_HEAD:
+                    self.transport.abort()
+                    return
+            super().data_received(data)
+
+        def on_headers_complete(self) -> None:
+            self._until, self._head_bytes = None, 0
+            super().on_headers_complete()
+
+        def on_response_complete(self) -> None:
+            self.transport.flush()
+            if not self.pipeline:
+                self._until = time.monotonic() + rules.limits.idle
+            super().on_response_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if getattr(self, "refused", False):
+                return
+            super().connection_lost(exc)
+            rules.open_connections = len(self.connections)
+
+    return Impatient
