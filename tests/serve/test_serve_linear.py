@@ -153,8 +153,8 @@ def test_arms_change_for_operators_only_and_at_once(server):
         assert client.get("/estimate")["arms"] == ["red", "green"]
     described = server.ask("GET", "/openapi.json", token=None)[1]
     assert set(described["paths"]["/arms"]) == {"get", "post"}
-    page = server.ask("GET", "/", token=None)[1].decode()
-    assert f"PrivateLinear, with {DIM} columns and 2 arms" in page and "token of operators" in page
+    assert f"PrivateLinear, with {DIM} columns and 2 arms" in described["info"]["description"]
+    assert server.ask("GET", "/status", token=None)[1]["arms"] == ["red", "green"]
 
 
 BAD = {

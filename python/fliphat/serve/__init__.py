@@ -9,7 +9,7 @@
 | `web`, `connections` | one request: its token, its limits, its answer; and how many there may be |
 | `app` | the addresses, as a Starlette application |
 | `metrics`, `logs` | numbers and lines for operators, without contents |
-| `openapi` | the description of the addresses |
+| `openapi`, `page` | the description of the addresses; the operator's page |
 | `settings`, `run` | the choices of an operator, and the server process |
 | `client` | the client, with retries that are safe |
 

@@ -13,7 +13,7 @@ from typing import Any
 from fliphat.policies.engine.each import Single
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.types import Decision, Decisions
-from fliphat.serve import bodies, compact, logs, openapi, play
+from fliphat.serve import bodies, compact, logs, openapi, page, play
 from fliphat.serve.metrics import CONTENT_TYPE, Metrics
 from fliphat.serve.owner import Owner
 from fliphat.serve.refusal import Refusal
@@ -98,6 +98,7 @@ def make_app(
         "/guarantee": service.guarantee,
         "/livez": service.livez,
         "/readyz": service.readyz,
+        "/status": service.status,
         "/metrics": service.metrics,
         "/openapi.json": service.openapi,
         "/": service.page,
@@ -278,6 +279,12 @@ class _Service:
         await send_answer(send, json.dumps(told).encode(), status=status)
         return status
 
+    async def status(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Show what the policy is and where it is: everything here is public."""
+        told = page.overview(self._public(), self.owner.terms, await self.owner.ready())
+        await send_answer(send, json.dumps(told).encode())
+        return 200
+
     async def metrics(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Show numbers: public ones, and an operator's to whoever has the token."""
         operator = self.rules.tokens.allows("operator", asked.authorization)
@@ -294,10 +301,9 @@ class _Service:
         return 200
 
     async def page(self, asked: Asked, receive: Receive, send: Send) -> int:
-        """Describe the addresses for people; the page needs nothing from elsewhere."""
-        policy = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")
-        page = openapi.page(self.rules.limits, self.owner.terms).encode()
-        await send_answer(send, page, b"text/html; charset=utf-8", more=(policy,))
+        """Show the operator's page."""
+        body, policy = page.shown()
+        await send_answer(send, body, b"text/html; charset=utf-8", more=(policy,))
         return 200
 
     def _require(self, what: str, asked: Asked) -> None:

@@ -1,9 +1,7 @@
-"""The description of the addresses: OpenAPI for programs, and a page for people without scripts."""
+"""The description of the addresses, as OpenAPI."""
 
 from __future__ import annotations
 
-import html
-import json
 from typing import Any, Final
 
 from fliphat._native import VERSION
@@ -12,7 +10,7 @@ from fliphat.serve.compact import COMPACT
 from fliphat.serve.settings import Limits
 from fliphat.serve.terms import Terms
 
-__all__ = ["document", "page"]
+__all__ = ["document"]
 
 _ID: Final = {
     "type": "string",
@@ -94,6 +92,7 @@ def _schemas(terms: Terms) -> dict[str, Any]:
         "Ready": _object(
             ["status", "detail"], status={"enum": ["ready", "unavailable"]}, detail={"type": "string"}
         ),
+        "Status": {"type": "object", "description": "what the operator's page shows"},
         "Error": _object(["error", "detail"], error={"type": "string"}, detail={"type": "string"}),
     }
 
@@ -180,7 +179,7 @@ def document(limits: Limits, terms: Terms | None = None) -> dict[str, Any]:
     Examples
     --------
     >>> sorted(document(Limits())["paths"])[:2]
-    ['/cancel', '/estimate']
+    ['/', '/cancel']
     """
     terms = terms or Terms("FLIPHAT", 0, "float32")
     arms: dict[str, Any] = {}
@@ -237,6 +236,7 @@ def document(limits: Limits, terms: Terms | None = None) -> dict[str, Any]:
             "/readyz": _reads(
                 "readyz", "Whether a round could be played, tried a moment ago. Public.", "Ready", unwell=True
             ),
+            "/status": _reads("status", "What the policy is and where it is. Public.", "Status"),
             "/metrics": _reads(
                 "metrics",
                 "Numbers for Prometheus; an operator's only with the operator's token.",
@@ -245,6 +245,7 @@ def document(limits: Limits, terms: Terms | None = None) -> dict[str, Any]:
                 refused=("401",),
             ),
             "/openapi.json": _reads("openapi", "This description. Public.", refused=()),
+            "/": _reads("page", "The operator's page. Public.", None, "text/html", refused=()),
         },
         "components": {
             "schemas": _schemas(terms),
@@ -262,89 +263,3 @@ def _which(terms: Terms) -> str:
     arms = "" if terms.arms is None else f" and {len(terms.arms)} arms"
     contexts = f"A round's contexts are {terms.contexts}."
     return f"A private policy, {terms.policy}, with {terms.dim} columns{arms}. {contexts}"
-
-
-_STYLE: Final = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem;
-  color: #222; background: #fff }
-h2 { font-size: 1.1rem; margin-top: 2rem } code, pre { font-family: ui-monospace, monospace }
-pre { background: #f4f4f6; padding: .8rem; overflow-x: auto }
-td { padding: .2rem .8rem .2rem 0; vertical-align: top }
-@media (prefers-color-scheme: dark) {
-  body { color: #ddd; background: #16161a } pre { background: #24242a } a { color: #9db4ff }
-}
-"""
-
-
-def page(limits: Limits, terms: Terms | None = None) -> str:
-    """Return the page: the same description, read by people, with nothing loaded from anywhere.
-
-    Examples
-    --------
-    >>> "<script" in page(Limits())
-    False
-    """
-    described = document(limits, terms)
-    schemas = described["components"]["schemas"]
-    parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-        f"<title>fliphat</title><style>{_STYLE}</style><h1>fliphat {html.escape(VERSION)}</h1>",
-        f"<p>{html.escape(described['info']['description'])} For programs: ",
-        "<a href=openapi.json>openapi.json</a></p>",
-    ]
-    for path, methods in described["paths"].items():
-        for method, told in methods.items():
-            parts.append(
-                f"<h2><code>{method.upper()} {path}</code></h2><p>{html.escape(told['summary'])}</p>"
-            )
-            if "requestBody" in told:
-                whose = "for writing" if "write" in told["security"][0] else "of operators"
-                parts.append(f"<p>Needs the token {whose}. Bodies, as JSON:</p>")
-                for option in told["requestBody"]["content"]["application/json"]["schema"]["oneOf"]:
-                    parts.append(_shown(schemas, option))
-                parts.append("<p>Answers:</p>")
-            answer = told["responses"]["200"]["content"].get("application/json", {}).get("schema", {})
-            for option in answer.get("oneOf", [answer]):
-                parts.append(_shown(schemas, option))
-            rows = "".join(
-                f"<tr><td>{status}<td>{html.escape(answer['description'])}"
-                for status, answer in told["responses"].items()
-            )
-            parts.append(f"<table>{rows}</table>")
-    return "".join(parts) + "</html>\n"
-
-
-def _shown(schemas: dict[str, Any], option: dict[str, Any]) -> str:
-    """Return an example of a schema that is named, if it says what its members are."""
-    members = schemas.get(option.get("$ref", "").rsplit("/", 1)[-1], {}).get("properties")
-    if members is None:
-        return ""
-    text = json.dumps({member: _example(schema, member) for member, schema in members.items()})
-    return f"<pre>{html.escape(text)}</pre>"
-
-
-#: Examples that say more than a type does.
-_EXAMPLES: Final[dict[str, Any]] = {
-    "user": "u17",
-    "users": ["u17", "u18"],
-    "key": "visit 3",
-    "keys": ["visit 3", "visit 4"],
-    "id": "17.9f86d081884c7d65",
-    "ids": ["17.9f86d081884c7d65", "18.0a1b2c3d4e5f6071"],
-    "findings": [],
-}
-
-
-def _example(schema: dict[str, Any], member: str = "") -> Any:
-    if member in _EXAMPLES:
-        return _EXAMPLES[member]
-    if "enum" in schema:
-        return schema["enum"][0]
-    if "oneOf" in schema:
-        return _example(schema["oneOf"][0])
-    kind = schema["type"][0] if isinstance(schema["type"], list) else schema["type"]
-    if kind == "array":
-        shown = min(schema.get("minItems", 2), 4) if schema["items"] is _SPACES else 2
-        rest = ["..."] if schema.get("minItems", 0) > shown and schema["items"] is _SPACES else []
-        return [_example(schema["items"])] * shown + rest
-    return {"number": 0.5, "integer": 1, "boolean": True}.get(kind, "17" if "pattern" in schema else "a")

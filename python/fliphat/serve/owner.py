@@ -65,6 +65,7 @@ class Public:
     guarantee: Guarantee
     findings: tuple[str, ...]
     history: tuple[EpisodeFacts, ...]
+    scoreboard: str | None
     episode: int
     remaining: int
     rounds: int
@@ -73,6 +74,12 @@ class Public:
     def releases(self) -> int:
         """How many estimates were released."""
         return self.known.episodes
+
+    @property
+    def played_in_episode(self) -> int:
+        """Rounds of the open episode so far, as far as its beginning is public."""
+        last = self.history[-1] if self.history else None
+        return self.rounds - (last.first_round - 1 + last.rounds if last is not None else 0)
 
 
 @dataclass(slots=True)
@@ -456,10 +463,12 @@ class Owner:
         same_release = before is not None and before.releases == known.episodes
         with_users = policy._engine is not None and bool(policy._engine.with_users)
         if before is not None and same_release and before.guarantee.user_ids_checked == with_users:
-            guarantee, findings = before.guarantee, before.findings
+            guarantee, findings, scoreboard = before.guarantee, before.findings, before.scoreboard
         else:
             guarantee = policy.guarantee
             findings = examine(policy._settings, history, known).findings
+            board = getattr(policy, "scoreboard", None)
+            scoreboard = None if board is None else str(board)
         if before is not None and same_release and before.shown.get("arms") == arms:
             shown = before.shown
         else:
@@ -470,7 +479,7 @@ class Owner:
             if began is not None:
                 self.on_release(time.monotonic() - began)
         standing = seen.episode, seen.remaining, seen.rounds
-        self.public = Public(known, shown, guarantee, findings, history, *standing)
+        self.public = Public(known, shown, guarantee, findings, history, scoreboard, *standing)
 
 
 _PLAYED: Final = Ready(True, "rounds are played")
