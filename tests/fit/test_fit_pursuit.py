@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -277,6 +278,13 @@ class TestPrice:
         release = fit.plan(0, fit.begin()).release
         assert (release.accounting, release.users) == ("zcdp", 3)
         assert fit.guarantee().proven
+
+    def test_what_is_stated_in_zcdp_covers_every_episode(self) -> None:
+        fit = Pursuit(settings(rounds_per_user=3, sparsity=10))
+        begin, stated = fit.begin(), fit.guarantee().rho
+        spent = [fit.plan(0, replace(begin, picks=picks)).release.rho for picks in (1.0, 2.0, 3.0, 4.0, 5.0)]
+        assert len(set(spent)) > 1  # rounding makes them differ: that of the first would be too little
+        assert stated is not None and max(spent) <= stated < (1 + 1e-6) * max(spent)
 
 
 def regret(policy: FLIPHAT, seed: int, rounds: int, **world: float) -> float:

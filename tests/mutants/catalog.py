@@ -345,4 +345,20 @@ MUTANTS = [
         "tests/privacy/test_ledger.py::test_processes_at_once_never_spend_more_than_there_is",
         "everyone, when two processes fit at once",
     ),
+    Mutant(
+        "each kind of fit by zCDP or exactly, as it likes",
+        "python/fliphat/privacy/calibration.py",
+        "less = all(scale <= picks for scale, (picks, _) in zip(priced, by_cost, strict=True))",
+        "less = priced[0] <= by_cost[0][0]",
+        "tests/privacy/test_calibration.py::TestKindsOfFits::test_all_are_priced_in_the_same_way",
+        "people whose rows are spread over fits of two kinds",
+    ),
+    Mutant(
+        "pursuit states the first episode's zCDP cost",
+        "python/fliphat/fit/pursuit.py",
+        "rho=None if exact else Fraction(rho_from_epsilon(settings.epsilon, settings.delta)),",
+        "rho=None if exact else first.rho,",
+        "tests/fit/test_fit_pursuit.py::TestPrice::test_what_is_stated_in_zcdp_covers_every_episode",
+        "people whose rows are in a later episode, by some 1e-8",
+    ),
 ]

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from fliphat import FLIPHAT
 from fliphat.privacy import accounting as acc
 from fliphat.privacy.calibration import ROW_SENSITIVITY, NoiseScales, calibrate, gradient_noise
+from fliphat.privacy.scales import FitShape
 
 PUBLIC = {
     "rows": 2048,
@@ -299,3 +301,55 @@ def test_rows_that_may_be_spread_are_priced_over_all_kinds_of_fits():
     loud = many.beside[0]._replace(pick_scale=1000)
     with pytest.raises(ValueError, match="do not support the claim"):
         dataclasses.replace(many, beside=(loud,))
+
+
+class TestKindsOfFits:
+    """Rows of a person that may be spread: each fit is priced beside the scales that the others really have."""
+
+    KINDS = ((1, 1), (10, 3))
+
+    def both(self, **given):
+        usual = {"rows": 1000, "dim": 100, "step_size": 1.0, "l1_radius": 4.0, "clip": 2.0}
+        return [
+            calibrate(**usual | given, sparsity=s, iterations=m, rounds_per_user=4, fits=self.KINDS)
+            for s, m in self.KINDS
+        ]
+
+    @pytest.mark.parametrize(
+        ("epsilon", "mechanism", "accounting"),
+        [(1.0, "exponential", "exact"), (1.0, "laplace", "exact"), (20.0, "laplace", "zcdp")],
+    )
+    def test_all_are_priced_in_the_same_way(self, epsilon, mechanism, accounting):
+        # For the last of them zCDP asks less of the small fit and more of the large one.
+        small, large = self.both(epsilon=epsilon, delta=0.01, mechanism=mechanism)
+        assert small.accounting == large.accounting == accounting
+        if accounting == "exact":
+            for one, other in ((small, large), (large, small)):
+                ((_, _, picks, values),) = one.beside
+                assert (picks, values) == (other.pick_scale, other.value_scale)
+
+    def test_control_a_fit_at_its_zcdp_scale_is_not_covered_by_the_other_ones_exact_price(self):
+        _, large = self.both(epsilon=20.0, delta=0.01, mechanism="laplace", accounting="exact")
+        small, _ = self.both(epsilon=20.0, delta=0.01, mechanism="laplace", accounting="zcdp")
+        assert small.pick_scale < large.beside[0].pick_scale
+        ran = FitShape(1, 1, small.pick_scale, small.value_scale)
+        with pytest.raises(ValueError, match="do not support the claim"):
+            dataclasses.replace(large, beside=(ran,))
+
+    def test_scales_are_found_where_rounding_moves_the_grid(self):
+        large = calibrate(
+            rows=1000, dim=100, sparsity=40, iterations=2, step_size=1.0, l1_radius=4.0, clip=2.0, delta=0.01,
+            epsilon=60.0, rounds_per_user=2, fits=[(1, 1), (40, 2)],
+        )  # fmt: skip
+        assert large.accounting == "exact"
+
+
+def test_a_delta_too_small_for_exact_prices_is_charged_in_zcdp():
+    usual = {"rows": 1000, "dim": 100, "sparsity": 3, "iterations": 1, "step_size": 1.0, "l1_radius": 4.0}
+    tiny = calibrate(**usual, clip=2.0, epsilon=1.0, delta=1e-40)
+    assert tiny.accounting == "zcdp"
+    assert calibrate(**usual, clip=2.0, epsilon=1.0, delta=1e-28).accounting == "exact"
+    with pytest.raises(ValueError, match="sharp for delta from 1e-28 on"):
+        calibrate(**usual, clip=2.0, epsilon=1.0, delta=1e-40, accounting="exact")
+    policy = FLIPHAT(dim=20, sparsity=3, epsilon=1.0, delta=1e-40)
+    assert policy.guarantee.accounting == "zcdp" and policy.guarantee.proven

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
+from scipy.special import erfcx
 
 from fliphat import kernels, reference
 from fliphat.privacy import composition
@@ -178,15 +179,19 @@ class TestShape:
     )
     def test_monotone_in_every_argument(self, parts, eps, factor, data):
         events = [Pick(size) if pick else Gaussian(size) for pick, size in parts]
-        bound = delta(eps, events)
         slack = 1 + 1e-3
-        assert delta(eps * factor + 0.01, events) <= bound * slack
+
+        def price(eps, events):
+            return max(delta(eps, events), composition.SMALLEST_DELTA)
+
+        bound = price(eps, events)
+        assert price(eps * factor + 0.01, events) <= bound * slack
         grown = list(events)
         place = data.draw(st.integers(0, len(events) - 1))
         grown[place] = grown[place].scaled(factor)
-        assert delta(eps, grown) * slack >= bound
-        assert delta(eps, [*events, Pick(0.2)]) * slack >= bound
-        assert delta(eps, [Gaussian(0.1), *events]) * slack >= bound
+        assert price(eps, grown) * slack >= bound
+        assert price(eps, [*events, Pick(0.2)]) * slack >= bound
+        assert price(eps, [Gaussian(0.1), *events]) * slack >= bound
 
     @settings(max_examples=25)
     @given(
@@ -251,6 +256,40 @@ class TestSearch:
         delta(0.5, events), delta(0.5, events)
         after = composition._delta.cache_info()
         assert (after.misses - before.misses, after.hits - before.hits) == (1, 1)
+
+
+class TestSmallDeltas:
+    SEQUENCES = (
+        (0.3,) * 3,
+        (0.05,) * 20,
+        (1.0, 0.2),
+        (2.0, 2.0),
+        (0.01, 3.0),
+        (3.0, 0.01),
+        (0.1,) * 40,
+    )
+
+    @pytest.mark.parametrize("target", [1e-6, 1e-14, 1e-22, composition.SMALLEST_DELTA])
+    @pytest.mark.parametrize("mus", SEQUENCES)
+    def test_bounds_are_close_to_closed_forms_down_to_the_smallest(self, target, mus):
+        # Gaussians in a row cost what one does. Its delta by a series that loses no digit far out.
+        mu = math.sqrt(sum(size * size for size in mus))
+
+        def exact(eps):
+            z, beyond = eps / mu - mu / 2, eps / mu + mu / 2
+            density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+            return density * math.sqrt(math.pi / 2) * (erfcx(z / 2**0.5) - erfcx(beyond / 2**0.5))
+
+        eps = optimize.brentq(lambda eps: math.log(exact(eps) / target), mu * mu / 2, mu * mu / 2 + 20 * mu)
+        bound = delta(eps, [Gaussian(size) for size in mus])
+        assert (1 - 1e-6) * target <= bound <= 1.08 * target
+
+    @pytest.mark.parametrize("target", [composition.SMALLEST_DELTA, 1e-26, 1e-20])
+    def test_searches_end_for_every_kind_of_event(self, target):
+        for events in ([Gaussian(0.3)] * 3, [Pick(0.2)] * 10 + [Gaussian(0.4)], [Gaussian(1.0), Pick(0.5)]):
+            factor, found = largest_factor(1.0, target, events), epsilon(target, events)
+            assert delta(1.0, [event.scaled(factor) for event in events]) <= target
+            assert delta(found, events) <= target < delta(0.98 * found, events)
 
 
 class TestUsers:
@@ -363,10 +402,10 @@ class TestRefusals:
         with pytest.raises(ValueError, match="mu must be a number from 0 to 300"):
             Gaussian(size)
 
-    @pytest.mark.parametrize("target", [0, 1, -0.5, math.nan])
+    @pytest.mark.parametrize("target", [0, 1, -0.5, math.nan, 9e-29, 5e-324])
     def test_delta(self, target):
         for search in (lambda: epsilon(target, [Pick(1)]), lambda: largest_factor(1.0, target, [Pick(1)])):
-            with pytest.raises(ValueError, match="delta must be above 0 and below 1"):
+            with pytest.raises(ValueError, match="delta must be at least 1e-28 and below 1 to have an exact"):
                 search()
 
     @pytest.mark.parametrize("eps", [-1, math.nan, math.inf])

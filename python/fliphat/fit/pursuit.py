@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ class Pursuit:
     constants : Tuning, optional
         Instead of those that a bandit has at its budget.
     accounting : {"exact", "zcdp"}, optional
-        How an episode is priced; by default exactly where a person has one row.
+        How an episode is priced; by default exactly where a person has one row. Below ``delta = 1e-28``
+        always in zCDP.
 
     Examples
     --------
@@ -67,7 +69,8 @@ class Pursuit:
         self.settings = settings
         self._users = settings.rounds_per_user
         # Fits of a person's rows differ from episode to episode, and only zCDP adds up whatever they are.
-        self._accounting = "zcdp" if self._users > 1 else accounting or "exact"
+        only_zcdp = self._users > 1 or settings.delta < composition.SMALLEST_DELTA
+        self._accounting = "zcdp" if only_zcdp else accounting or "exact"
         if self._accounting == "exact":
             self._mu = composition.largest_factor(
                 settings.epsilon, settings.delta, [composition.Gaussian(1.0)]
@@ -204,7 +207,8 @@ class Pursuit:
         return Guarantee(
             epsilon=settings.epsilon,
             delta=settings.delta,
-            rho=None if exact else first.rho,
+            # No episode passes it; what each costs after its scales are rounded differs by some millionths.
+            rho=None if exact else Fraction(rho_from_epsilon(settings.epsilon, settings.delta)),
             setting="bandit",
             rounds_per_user=settings.rounds_per_user,
             user_ids_checked=False,

@@ -40,6 +40,10 @@ _LATTICE_LIMIT: Final = 2**62
 _MOST_ROUNDS: Final = 8
 _MOST_KINDS: Final = 4
 _MOST_RELEASES: Final = 4096
+# Rounded scales have a grid of their own, on which the bound may be larger: all noise grows by so much, up to
+# so often, until it is not.
+_CORRECTION: Final = 1e-4
+_CORRECTIONS: Final = 30
 
 
 def calibrate(
@@ -91,7 +95,9 @@ def calibrate(
     accounting : {"exact", "zcdp"}, optional
         By default the exact price of the releases in their order whenever ``delta > 0``, and zCDP where
         there is none here: discrete Gaussian values, a budget given as rho, unknown or many kinds of fits for
-        a user's rows, more than 8 rounds of a user that may be spread, thousands of releases. The result's
+        a user's rows, more than 8 rounds of a user that may be spread, thousands of releases, delta below
+        1e-28; and where it would ask for more noise. If rows may be spread over `fits`, all of them are
+        calibrated in the same way: each is priced beside the scales that the others will have. The result's
         ``accounting`` says which. "zcdp" is what earlier versions did: with it values are discrete Gaussian
         by default.
 
@@ -116,7 +122,7 @@ def calibrate(
     rows = arguments.integer("rows", rows, 1, MAX_COUNT)
     dim = arguments.integer("dim", dim, 1, MAX_COUNT)
     sparsity = arguments.integer("sparsity", sparsity, 1, dim)
-    releases = sparsity * arguments.integer("iterations", iterations, 1, MAX_COUNT)
+    arguments.integer("iterations", iterations, 1, MAX_COUNT)
     rounds_per_user = arguments.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT)
     _check_lattice(rows, step_size, l1_radius, clip)
     arguments.choice("mechanism", mechanism, MECHANISMS)
@@ -133,41 +139,38 @@ def calibrate(
     epsilon, budget = _budget(epsilon, delta, rho)
     for_picks, for_values = _parts(budget, split, mechanism, pure=delta == 0)
     kinds = _kinds(fits, sparsity, int(iterations))
+    spread = bool(fits) and rounds_per_user > 1
+    # Rows that may be spread enter fits of all kinds, so all of them are priced in the same way.
+    together = kinds if spread else kinds[:1]
     if delta and accounting != "zcdp":
-        why_not = _no_exact_price(stated, value_noise, rounds_per_user, fits, kinds, releases)
-        if why_not is None and _is_small(releases, rounds_per_user, budget):
+        why_not = _no_exact_price(stated, delta, value_noise, rounds_per_user, fits, together)
+        if why_not is None and _is_small(max(map(math.prod, together)), rounds_per_user, budget):
             exact = _exact(
                 epsilon=epsilon,
                 delta=delta,
                 share=for_picks / budget,
-                kinds=kinds,
+                kinds=together,
                 mechanism=mechanism,
                 value_noise=value_noise,
                 rows=rows,
                 clip=float(clip),
                 rounds_per_user=rounds_per_user,
-                spread=bool(fits) and rounds_per_user > 1,
+                spread=spread,
             )
         elif accounting == "exact" and why_not is not None:
             raise ValueError(f"accounting must be 'zcdp' or None here: {why_not}")
 
-    shift = Fraction(ROW_SENSITIVITY * rounds_per_user)
-    if delta == 0:
-        pick_scale = math.ceil(2 * releases * shift / for_picks)
-        value_scale = math.ceil(releases * shift / for_values)
-    else:
-        pick_scale = (
-            _quadratic_scale(releases * shift**2 / 2, for_picks)
-            if mechanism == "exponential"
-            else _pure_scale(2 * shift, releases, for_picks)
-        )
-        value_scale = (
-            _quadratic_scale(releases * shift**2 / 2, for_values)
-            if value_noise != "laplace"
-            else _pure_scale(shift, releases, for_values)
-        )
-    if exact is not None and (accounting == "exact" or exact.pick_scale <= pick_scale):
-        return exact
+    shares, laws = (for_picks, for_values), (mechanism, value_noise)
+    by_cost = [
+        _cost_scales(count * steps, rounds_per_user, shares, laws, pure=delta == 0)
+        for count, steps in together
+    ]
+    if exact is not None:
+        priced = [exact.pick_scale, *(shape.pick_scale for shape in exact.beside or ())]
+        less = all(scale <= picks for scale, (picks, _) in zip(priced, by_cost, strict=True))
+        if less or accounting == "exact":
+            return exact
+    pick_scale, value_scale = by_cost[0]
     _require_small(epsilon, delta, pick_scale, value_scale)
     return NoiseScales(
         epsilon=epsilon,
@@ -182,6 +185,32 @@ def calibrate(
         clip=float(clip),
         rounds_per_user=rounds_per_user,
     )
+
+
+def _cost_scales(
+    releases: int,
+    rounds_per_user: int,
+    shares: tuple[Fraction, Fraction],
+    laws: tuple[str, str],
+    *,
+    pure: bool,
+) -> tuple[int, int]:
+    """Return the smallest scales of picks and values whose costs, zCDP or pure, are within their shares."""
+    (for_picks, for_values), (mechanism, value_noise) = shares, laws
+    shift = Fraction(ROW_SENSITIVITY * rounds_per_user)
+    if pure:
+        return math.ceil(2 * releases * shift / for_picks), math.ceil(releases * shift / for_values)
+    pick_scale = (
+        _quadratic_scale(releases * shift**2 / 2, for_picks)
+        if mechanism == "exponential"
+        else _pure_scale(2 * shift, releases, for_picks)
+    )
+    value_scale = (
+        _quadratic_scale(releases * shift**2 / 2, for_values)
+        if value_noise != "laplace"
+        else _pure_scale(shift, releases, for_values)
+    )
+    return pick_scale, value_scale
 
 
 def _require_small(epsilon: float, delta: float, pick_scale: int, value_scale: int) -> None:
@@ -211,13 +240,16 @@ def _kinds(
 
 def _no_exact_price(
     stated: float | None,
+    delta: float,
     value_noise: str,
     rounds_per_user: int,
     fits: Sequence[tuple[int, int]] | None,
     kinds: tuple[tuple[int, int], ...],
-    releases: int,
 ) -> str | None:
     """Return why zCDP has to do, or None."""
+    releases = max(map(math.prod, kinds))
+    if delta < composition.SMALLEST_DELTA:
+        return f"exact prices are sharp for delta from {composition.SMALLEST_DELTA:g} on"
     if value_noise == "gaussian":
         return "the discrete Gaussian has a zCDP cost only"
     if stated is None:
@@ -250,31 +282,40 @@ def _exact(
     """Return scales for the first of `kinds` whose exact price is within the claim."""
     users = rounds_per_user if spread else 1
     part = float(share)
-    factors = _factors(epsilon, delta, kinds if spread else kinds[:1], part, value_noise, users)
-    shapes = []
-    for (sparsity, iterations), factor in zip(kinds, factors, strict=False):
-        unit = ROW_SENSITIVITY * rounds_per_user * math.sqrt(sparsity * iterations) / factor
-        twice = 1 if mechanism == "exponential" else 2
-        pick_scale = math.ceil(twice * unit / math.sqrt(part))
-        value_scale = math.ceil(unit / math.sqrt(1 - part))
-        _require_small(epsilon, delta, pick_scale, value_scale)
-        shapes.append(FitShape(sparsity, iterations, pick_scale, value_scale))
-    own = shapes[0]
-    return NoiseScales(
-        epsilon=epsilon,
-        delta=delta,
-        pick_scale=own.pick_scale,
-        value_scale=own.value_scale,
-        mechanism=mechanism,
-        value_noise=value_noise,
-        rows=rows,
-        sparsity=own.sparsity,
-        iterations=own.iterations,
-        clip=clip,
-        rounds_per_user=rounds_per_user,
-        accounting="exact",
-        beside=tuple(shapes[1:]) if spread else None,
-    )
+    # In an order of their own, so that every kind of fit finds the same scales for all of them.
+    ordered = tuple(sorted(kinds))
+    factors = dict(zip(ordered, _factors(epsilon, delta, ordered, part, value_noise, users), strict=True))
+    refusal = None
+    for correction in range(_CORRECTIONS):
+        shapes = []
+        for sparsity, iterations in kinds:
+            factor = factors[sparsity, iterations] * (1 - _CORRECTION) ** correction
+            unit = ROW_SENSITIVITY * rounds_per_user * math.sqrt(sparsity * iterations) / factor
+            twice = 1 if mechanism == "exponential" else 2
+            pick_scale = math.ceil(twice * unit / math.sqrt(part))
+            value_scale = math.ceil(unit / math.sqrt(1 - part))
+            _require_small(epsilon, delta, pick_scale, value_scale)
+            shapes.append(FitShape(sparsity, iterations, pick_scale, value_scale))
+        own = shapes[0]
+        try:
+            return NoiseScales(
+                epsilon=epsilon,
+                delta=delta,
+                pick_scale=own.pick_scale,
+                value_scale=own.value_scale,
+                mechanism=mechanism,
+                value_noise=value_noise,
+                rows=rows,
+                sparsity=own.sparsity,
+                iterations=own.iterations,
+                clip=clip,
+                rounds_per_user=rounds_per_user,
+                accounting="exact",
+                beside=tuple(shapes[1:]) if spread else None,
+            )
+        except ValueError as problem:
+            refusal = problem
+    raise ArithmeticError(f"no scales were found near those that should do: {refusal}")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -37,10 +37,28 @@ from typing import Final, NamedTuple
 from fliphat import arguments, kernels
 from fliphat.privacy.conversion import rho_from_epsilon
 
-__all__ = ["Event", "Gaussian", "Grid", "Pick", "delta", "epsilon", "grid", "largest_factor", "zcdp"]
+__all__ = [
+    "SMALLEST_DELTA",
+    "Event",
+    "Gaussian",
+    "Grid",
+    "Pick",
+    "delta",
+    "epsilon",
+    "grid",
+    "largest_factor",
+    "zcdp",
+]
 
 LARGEST: Final = 300.0
 """Largest eta and mu that are priced."""
+
+SMALLEST_DELTA: Final = 1e-28
+"""Prices from here on are within some hundredths of the exact ones, and searches look for no smaller one.
+
+Further down what is added for the far ends of a Gaussian and for float errors is larger than the price: still
+an upper bound, but one that grows with events where the price does not. zCDP has no such end.
+"""
 
 _CELLS: Final = (32, 24, 16, 12, 8, 6, 4)
 _ROUGH: Final = 8
@@ -143,7 +161,7 @@ def delta(
     Returns
     -------
     float
-        In 0..1.
+        In 0..1. Close to the exact price from about 1e-28 on, and above it everywhere.
 
     Raises
     ------
@@ -240,7 +258,7 @@ def epsilon(
     Parameters
     ----------
     delta : float
-        Above 0 and below 1.
+        From 1e-28 to below 1.
     events, beside, users, cells
         As in :func:`delta`.
 
@@ -285,7 +303,7 @@ def largest_factor(
     epsilon : float
         At least 0.
     delta : float
-        Above 0 and below 1.
+        From 1e-28 to below 1.
     events, beside, users, cells
         As in :func:`delta`.
 
@@ -351,7 +369,7 @@ def _largest(excess: Callable[[float], float], start: float, stride: float, with
     below, above = -math.inf, math.inf
     (at, found), (before, earlier) = (start, excess(start)), (math.nan, math.nan)
     for _ in range(200):
-        slope = (found - earlier) / (at - before)
+        slope = (found - earlier) / (at - before) if at != before else math.nan
         if found <= 0:
             below = max(below, at)
             if 0 < slope < math.inf and found >= -slope * within:
@@ -418,6 +436,8 @@ def _not_negative(name: str, value: float) -> float:
 
 def _target(value: float) -> float:
     number = arguments.real("delta", value)
-    if not 0 < number < 1:
-        raise ValueError(f"delta must be above 0 and below 1, got {value!r}")
+    if not SMALLEST_DELTA <= number < 1:
+        raise ValueError(
+            f"delta must be at least {SMALLEST_DELTA:g} and below 1 to have an exact price, got {value!r}"
+        )
     return number
