@@ -19,6 +19,7 @@ import numpy as np
 
 from fliphat import FLIPHAT
 from fliphat.environments import Equicorrelated, Outcome, SparseClicks, SparseLinear
+from fliphat.fit.options import named
 from fliphat.simulation import play
 
 
@@ -126,7 +127,7 @@ def run(name, epsilon, seed, fit="pursuit", scale=1.0, delta=1e-6, rounds=None, 
         epsilon,
         delta,
         loss="logistic",
-        fit=fit,
+        fit=named(fit),
         context_scale=scale,
         seed=seed,
         **told,

@@ -20,7 +20,7 @@ import warnings
 
 import numpy as np
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht, Pursuit
 
 TOLD = {"sparsity": 10, "epsilon": 1.0, "delta": 0.01}
 SIZES = ((200, 400), (1_000, 400), (4_000, 400), (20_000, 400), (100_000, 400))
@@ -39,7 +39,7 @@ def rows_of(n, d):
 
 def pursuit(X, y, present):
     """Return a fit of pursuit that knows a few columns, as most of a policy's fits do."""
-    fit = FLIPHAT(dim=X.shape[1], fit="pursuit", **TOLD)._fit
+    fit = FLIPHAT(dim=X.shape[1], fit=Pursuit(), **TOLD)._fit
     known, early = fit.begin(), rows_of(BEFORE, X.shape[1])
     for rows in (None, *[BEFORE] * 5):
         known = known if rows is None else dataclasses.replace(known, rows=float(rows))
@@ -54,7 +54,7 @@ def thresholding(X, y, present):
     """Return a warm fit of hard thresholding."""
     start = np.zeros(X.shape[1])
     start[:5] = 0.7
-    fit = FLIPHAT(dim=X.shape[1], fit="iht", start=start, first_episode=len(X), **TOLD)._fit
+    fit = FLIPHAT(dim=X.shape[1], fit=Iht(start=start), first_episode=len(X), **TOLD)._fit
     known = fit.begin()
     plan = fit.plan(0, known)
     return lambda: fit.run(plan, X, y, present, known)

@@ -19,13 +19,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht
 from postgres_server import Server
 
 
 def make(url, dim, first):
     return FLIPHAT(
-        dim=dim, sparsity=10, epsilon=1.0, delta=0.01, fit="iht", first_episode=first, growth=1, store=url
+        dim=dim, sparsity=10, epsilon=1.0, delta=0.01, fit=Iht(growth=1), first_episode=first, store=url
     )
 
 

@@ -17,10 +17,12 @@ import time
 
 import numpy as np
 
+from fliphat import Iht
+
 DIM, NONZEROS, ARMS = 509_256, 50, 5
 PUBLIC = {"epsilon": 1.0, "delta": 1e-6, "loss": "logistic", "sparsity": 30}
 #: What else is told: see "What to set for sparse clicks" in docs/scale.md. Pursuit is told nothing.
-TOLD = {"pursuit": {}, "iht": {"context_scale": 0.35, "gradient_clip": 0.5}}
+TOLD = {"pursuit": {}, "iht": {"context_scale": 0.35, "fit": Iht(gradient_clip=0.5)}}
 
 #: Student's t, two sided 95 %, by degrees of freedom.
 T95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
@@ -39,7 +41,7 @@ def one_seed(seed, rounds, fit):
 
     began = time.perf_counter()
     world = SparseClicks(DIM, ARMS, nonzeros=NONZEROS, seed=seed)
-    policy = FLIPHAT(DIM, **PUBLIC, **TOLD[fit], fit=fit, seed=seed)
+    policy = FLIPHAT(DIM, **PUBLIC, **TOLD[fit], seed=seed)
     played = play(policy, world, rounds)
     seconds, peak = time.perf_counter() - began, status("VmHWM")
     world.reset()

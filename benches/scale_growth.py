@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from fliphat import FLIPHAT, _native
+from fliphat import FLIPHAT, Iht, _native
 from fliphat.environments import SparseClicks
 from fliphat.kernels import _niht
 from fliphat.policies.engine.rows.spill import SpillFile
@@ -150,7 +150,7 @@ def rounds():
     """Time of one `select` and `update` on half a hundred non-zeros, which d should not touch."""
     print("\na round through select and update, 5 arms of 50 non-zeros")
     for dim in (5_000, 50_000, 509_256, 5_000_000):
-        policy = FLIPHAT(dim, 30, 1.0, 1e-6, loss="logistic", first_episode=500, growth=16)
+        policy = FLIPHAT(dim, 30, 1.0, 1e-6, loss="logistic", first_episode=500, fit=Iht(growth=16))
         contexts = SparseClicks(dim, 5, nonzeros=50, seed=0).draw(1000).contexts
         each = [contexts[5 * i : 5 * i + 5] for i in range(1000)]
 

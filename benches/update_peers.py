@@ -31,7 +31,7 @@ TOLD = {
     "moment, cut at L R": "no X'X, products cut at L R",
     "moment": "products cut at 1.5 L",
     "moment + threshold": "the ten largest entries",
-    "FLIPHAT, iht": 'picks: FLIPHAT, `fit="iht"`',
+    "FLIPHAT, iht": "picks: FLIPHAT, `fit=Iht()`",
     "FLIPHAT, pursuit": "pursuit: FLIPHAT",
 }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht
 from fliphat.contexts import Crossed
 
 PROMPTS = ("nothing", "take a walk", "breathe", "go to bed")
@@ -54,11 +54,10 @@ def run(seed: int, *, noise_seed: int | None = None) -> Study:
         # mean square). The guess is public, made before anybody is asked.
         context_scale=0.5,
         # What is to be published must not be cut: answers are about 1 in size, and so are facts.
-        gradient_clip=1.5,
+        fit=Iht(growth=1.1, gradient_clip=1.5),
         # Every prompt is shown to enough people before the first estimate, and to a tenth of them after it:
         # a prompt that is never shown is never learned about.
         first_episode=2_000,
-        growth=1.1,
         exploration=0.1,
         seed=noise_seed,
     )

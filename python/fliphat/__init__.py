@@ -15,6 +15,7 @@ from fliphat import kernels, reference
 from fliphat._native import VERSION as __version__
 
 if TYPE_CHECKING:
+    from fliphat.fit.options import Iht, Pursuit
     from fliphat.lab.planning import plan
     from fliphat.lab.tables import simulate
     from fliphat.policies import FLIPHAT, PrivateLinear
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FLIPHAT",
+    "Iht",
     "PrivateLinear",
     "PrivateSparseClassifier",
     "PrivateSparseRegressor",
+    "Pursuit",
     "__version__",
     "kernels",
     "plan",
@@ -36,7 +39,9 @@ __all__ = [
 # plans SciPy.
 _LAZY = {
     "FLIPHAT": "fliphat.policies",
+    "Iht": "fliphat.fit.options",
     "PrivateLinear": "fliphat.policies",
+    "Pursuit": "fliphat.fit.options",
     "PrivateSparseClassifier": "fliphat.regression",
     "PrivateSparseRegressor": "fliphat.regression",
     "plan": "fliphat.lab.planning",

@@ -5,9 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht
 from fliphat.environments import SparseClicks
-from fliphat.fit.iht import Iht
+from fliphat.fit.iht import IhtFit
 from fliphat.policies import SparseEstimate
 from fliphat.simulation import play
 
@@ -19,7 +19,7 @@ PUBLIC = {
     "delta": 1e-6,
     "loss": "logistic",
     "context_scale": 0.35,
-    "gradient_clip": 0.5,
+    "fit": Iht(gradient_clip=0.5),
 }
 
 
@@ -50,13 +50,13 @@ def test_no_round_makes_a_vector_of_length_d():
 
 def test_the_work_of_d_is_done_once_a_fit(monkeypatch):
     """However many rounds are played, dense vectors are made only where an episode ends."""
-    made, real = [], Iht.run
+    made, real = [], IhtFit.run
 
     def counted(fit, plan, *given):
         made.append(plan.episode)
         return real(fit, plan, *given)
 
-    monkeypatch.setattr(Iht, "run", counted)
+    monkeypatch.setattr(IhtFit, "run", counted)
     world, policy = SparseClicks(seed=1), FLIPHAT(**PUBLIC, first_episode=500, seed=1)
     dense, to_dense = [], SparseEstimate.to_dense
     monkeypatch.setattr(SparseEstimate, "to_dense", lambda self: dense.append(1) or to_dense(self))

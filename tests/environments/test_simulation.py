@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
+from flat_options import nested
 from fliphat import FLIPHAT
 from fliphat.environments import SparseClicks, SparseLinear
+from fliphat.fit.options import Iht
 from fliphat.lab.baselines import UniformRandom
 from fliphat.policies import CopyError
 from fliphat.simulation import play
@@ -11,7 +13,7 @@ from policy_model import Fits
 
 def make(seed=0, **options):
     settings = {"dim": 60, "sparsity": 5, "epsilon": 3.0, "delta": 1e-2, "reward_scale": 1.5, "seed": seed}
-    return FLIPHAT(**{**settings, **options})
+    return FLIPHAT(**nested({**settings, **options}))
 
 
 def world(seed=0, **options):
@@ -38,7 +40,7 @@ def test_the_fit_sees_the_rows_and_rewards_that_were_played(monkeypatch, dtype):
 def test_sparse_rows_arrive_as_they_were_played(monkeypatch):
     fits = Fits(monkeypatch)
     environment = SparseClicks(dim=500, arms=3, nonzeros=10, seed=2)
-    policy = make(dim=500, loss="logistic", first_episode=40, fit="iht")
+    policy = make(dim=500, loss="logistic", first_episode=40, fit=Iht())
     play(policy, environment, 15)
     play(policy, environment, 30)
     environment.reset()
@@ -58,7 +60,7 @@ def test_how_rounds_are_cut_into_calls_changes_nothing():
 
 def test_the_policy_is_left_as_by_its_own_calls_and_goes_on_with_them():
     # Hard thresholding: pursuit's lengths follow what was released, and a lazy world draws other rows.
-    lazy, plain = make(fit="iht"), make(fit="iht")
+    lazy, plain = make(fit=Iht()), make(fit=Iht())
     play(lazy, world(), 1234)
     play(plain, world(), 1234, lazy=False)
     for name in ("rounds", "episode", "remaining", "pending", "late"):

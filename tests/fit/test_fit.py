@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import fliphat
-from fliphat import FLIPHAT, PrivateSparseRegressor
+from flat_options import nested
+from fliphat import FLIPHAT, Iht, PrivateSparseRegressor
 from fliphat.fit import make_fit, run
-from fliphat.fit.iht import Iht
+from fliphat.fit.iht import IhtFit
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan
 from fliphat.fit.settings import Settings, complete
@@ -24,7 +25,7 @@ PUBLIC = {"dim": DIM, "sparsity": 3, "epsilon": 1.0, "delta": 0.01}
 
 
 def fit_of(**changes):
-    return FLIPHAT(**PUBLIC | {"first_episode": 20, "seed": 5, "fit": "iht"} | changes)._fit
+    return FLIPHAT(**nested(PUBLIC | {"first_episode": 20, "seed": 5, "warm_start": True} | changes))._fit
 
 
 def first_plan(**changes):
@@ -210,9 +211,9 @@ def test_what_is_known_survives_json_to_the_last_bit():
 
 def test_settings_name_the_fit_and_records_of_the_first_version_mean_iht():
     assert FLIPHAT(**PUBLIC)._settings.to_dict()["fit"] == "pursuit"
-    policy = FLIPHAT(**PUBLIC, fit="iht")
+    policy = FLIPHAT(**PUBLIC, fit=Iht())
     record = json.loads(json.dumps(policy._settings.to_dict()))
-    assert record["fit"] == "iht" and isinstance(policy._fit, Iht)
+    assert record["fit"] == "iht" and isinstance(policy._fit, IhtFit)
     del record["fit"]
     assert complete(record)["fit"] == "iht"
     again = Settings.from_dict(record, {"iterations": None, "step_size": None})
@@ -225,7 +226,7 @@ def test_a_policy_is_made_with_two_calibrations(monkeypatch):
 
     calls = []
     monkeypatch.setattr(iht, "calibrate", lambda **given: calls.append(given) or calibrate(**given))
-    FLIPHAT(**PUBLIC, fit="iht")
+    FLIPHAT(**PUBLIC, fit=Iht())
     # One without rows, which says how long the first episode is, and one for the fit of that episode.
     assert [call["rows"] for call in calls] == [1, fit_of(first_episode=None).least_rows(0)]
 

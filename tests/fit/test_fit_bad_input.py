@@ -59,7 +59,7 @@ REWARDS = {
 def plans_and_ends(make, reward, *, sparse=False, sparsity=4, first=None, **options):
     """Return the plans' noise and what is known after some episodes."""
     rng = np.random.default_rng(1)
-    told = {"dim": DIM, "sparsity": sparsity, "epsilon": 2.0, "delta": 0.01, "seed": 3, "fit": "pursuit"}
+    told = {"dim": DIM, "sparsity": sparsity, "epsilon": 2.0, "delta": 0.01, "seed": 3}
     fit = FLIPHAT(**told, first_episode=first, **options)._fit
     known, noise = fit.begin(), []
     for _ in range(EPISODES):

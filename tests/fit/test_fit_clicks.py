@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Pursuit
 from fliphat.environments import SparseClicks
 from fliphat.fit import kept_tuning, make_fit, model
 from fliphat.fit.model import scores
@@ -20,7 +20,7 @@ from fliphat.simulation import play
 def played(seed, constants=click_tuning):
     """Return the largest coefficient, and the clicks of the last rounds."""
     with mock.patch("fliphat.fit.pursuit.click_tuning", constants):
-        policy = FLIPHAT(400, 30, 1.0, 1e-6, loss="logistic", fit="pursuit", seed=seed)
+        policy = FLIPHAT(400, 30, 1.0, 1e-6, loss="logistic", fit=Pursuit(), seed=seed)
         rewards = play(policy, SparseClicks(400, 5, nonzeros=50, seed=seed), 10_000).rewards
     return np.abs(policy.estimate.to_dense()).max(), rewards[-3000:].mean()
 
@@ -34,7 +34,7 @@ def test_coefficients_of_rare_columns_do_not_run_away():
 
 
 def fit_of(loss, **changes):
-    settings = Settings.checked(dim=50, sparsity=10, epsilon=1.0, delta=0.01, loss=loss, fit="pursuit")
+    settings = Settings.checked(dim=50, sparsity=10, epsilon=1.0, delta=0.01, loss=loss, fit=Pursuit())
     fit = make_fit(settings)
     constants = dataclasses.replace(fit.settings.constants, **changes)
     return make_fit(dataclasses.replace(fit.settings, constants=constants))
@@ -133,7 +133,7 @@ def test_constants_of_clicks_kept_by_the_version_before_do_what_they_did():
 
 
 def test_classes_of_one_data_set_keep_their_constants():
-    settings = Settings.checked(dim=50, sparsity=10, epsilon=1.0, delta=1e-5, loss="logistic", fit="pursuit")
+    settings = Settings.checked(dim=50, sparsity=10, epsilon=1.0, delta=1e-5, loss="logistic", fit=Pursuit())
     fit = PartsFit(settings, rows=4000)
     assert fit.pursuit.told.tuning == class_tuning(fit.pursuit.told.mu) != click_tuning(fit.pursuit.told.mu)
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from flat_options import nested
 from fliphat import FLIPHAT, _native
 from fliphat.lab.audit.replay import recorded_fits
 
@@ -28,7 +29,7 @@ def make(**changes):
         "gradient_clip": 1.0,
         "l1_radius": 1e6,
     }
-    return FLIPHAT(**arguments | changes)
+    return FLIPHAT(**nested(arguments | changes))
 
 
 def play(policy, episodes, contexts=None, rewards=None):

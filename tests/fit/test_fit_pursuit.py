@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from fliphat import FLIPHAT
+from flat_options import nested
+from fliphat import FLIPHAT, Iht, Pursuit
 from fliphat.fit import model, pilot, sums
 from fliphat.fit.parts import PartsFit
-from fliphat.fit.pursuit import Pursuit
+from fliphat.fit.pursuit import PursuitFit
 from fliphat.fit.pursuit_plan import RADIUS, PursuitPlan
 from fliphat.fit.pursuit_release import RowSums, release
 from fliphat.fit.settings import Settings
@@ -27,9 +28,7 @@ EXTREMES = (0.0, 1e-38, -1.0, 1.0, 3e38, -3e38)
 
 
 def settings(**given: Any) -> Settings:
-    return Settings.checked(
-        **{"dim": 40, "sparsity": 4, "epsilon": 1.0, "delta": 0.01, "fit": "pursuit", **given}
-    )
+    return Settings.checked(**nested({"dim": 40, "sparsity": 4, "epsilon": 1.0, "delta": 0.01, **given}))
 
 
 def some_rows(rng: np.random.Generator, n: int = 12, d: int = 6) -> np.ndarray:
@@ -169,7 +168,7 @@ class TestFurtherPicks:
     @pytest.mark.parametrize("follows", [True, False])
     def test_a_copy_of_a_pick_is_not_the_next(self, follows: bool) -> None:
         constants = tuning(2.8) if follows else at_once(tuning(2.8), 2.8)
-        fit = Pursuit(
+        fit = PursuitFit(
             settings(sparsity=10, epsilon=10.0, reward_scale=1.2, first_episode=3000, seed=1),
             constants=constants,
         )
@@ -218,7 +217,7 @@ class TestSecondMoments:
         assert self.moved(first, second) > RADIUS**4
 
     def test_the_plan_charges_all_of_it(self) -> None:
-        fit = Pursuit(settings())
+        fit = PursuitFit(settings())
         plan = fit.plan(0, fit.begin())
         assert isinstance(plan, PursuitPlan)
         gradient, moments, size, *rows = plan.parts
@@ -229,7 +228,7 @@ class TestSecondMoments:
 
 
 class TestPrice:
-    def known_after(self, fit: Pursuit, episodes: int) -> list[PursuitPlan]:
+    def known_after(self, fit: PursuitFit, episodes: int) -> list[PursuitPlan]:
         rng, known, plans = np.random.default_rng(2), fit.begin(), []
         for episode in range(episodes):
             plan = fit.plan(episode, known)
@@ -242,14 +241,14 @@ class TestPrice:
 
     @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
     def test_every_episode_is_within_the_claim(self, epsilon: float) -> None:
-        fit = Pursuit(settings(epsilon=epsilon, seed=1))
+        fit = PursuitFit(settings(epsilon=epsilon, seed=1))
         for plan in self.known_after(fit, 6):
             assert 0.0098 < plan.release.price <= 0.01
             assert plan.picks is not None
             assert plan.picks.count == plan.steps.picks
 
     def test_a_pick_that_is_not_charged_is_refused(self) -> None:
-        fit = Pursuit(settings())
+        fit = PursuitFit(settings())
         release = fit.plan(0, fit.begin()).release
         pick = release.noise[0]
         assert isinstance(pick, PickNoise)
@@ -262,7 +261,7 @@ class TestPrice:
 
     def test_control_half_the_moments_sensitivity(self) -> None:
         # Charging B^2 where sqrt(2) B^2 is due would leave noise that the true price refuses.
-        fit = Pursuit(settings())
+        fit = PursuitFit(settings())
         release = fit.plan(0, fit.begin()).release
         vector = release.noise[1]
         assert isinstance(vector, VectorNoise)
@@ -274,7 +273,7 @@ class TestPrice:
             )
 
     def test_rounds_of_a_user_are_priced_by_zcdp(self) -> None:
-        fit = Pursuit(settings(rounds_per_user=3))
+        fit = PursuitFit(settings(rounds_per_user=3))
         release = fit.plan(0, fit.begin()).release
         assert (release.accounting, release.users) == ("zcdp", 3)
         assert fit.guarantee().proven
@@ -325,21 +324,19 @@ class TestLearning:
         ],
     )
     def test_late_rounds_cost_little(self, told: dict[str, Any], world: dict[str, float]) -> None:
-        policy = FLIPHAT(
-            **{"dim": 40, "sparsity": 4, "epsilon": 2.0, "delta": 0.01, "fit": "pursuit", "seed": 5, **told}
-        )
+        policy = FLIPHAT(**{"dim": 40, "sparsity": 4, "epsilon": 2.0, "delta": 0.01, "seed": 5, **told})
         regret(policy, 1, 4000, **world)
         assert regret(policy, 2, 1000, **world) < 0.1 * self.RANDOM * 1000
 
     def test_exact_noise_learns_too(self) -> None:
-        policy = FLIPHAT(dim=40, sparsity=4, epsilon=4.0, delta=0.01, fit="pursuit")
+        policy = FLIPHAT(dim=40, sparsity=4, epsilon=4.0, delta=0.01, fit=Pursuit())
         regret(policy, 1, 3000)
         assert policy.guarantee.proven
         assert regret(policy, 2, 500) < 0.1 * self.RANDOM * 500
 
     def test_the_pilot_finds_rewards_wherever_they_are(self) -> None:
         for centre in (0.0, -1e6, 40.0):
-            fit = Pursuit(settings(epsilon=4.0, reward_scale="estimate", seed=3))
+            fit = PursuitFit(settings(epsilon=4.0, reward_scale="estimate", seed=3))
             plan = fit.plan(0, fit.begin())
             assert isinstance(plan, pilot.PilotPlan)
             rewards = centre + 2 * np.random.default_rng(1).standard_normal(plan.rows)
@@ -352,7 +349,7 @@ class TestLearning:
     def test_the_pilot_finds_how_far_apart_rewards_are(self, spread: float) -> None:
         found = []
         for seed in range(8):
-            fit = Pursuit(settings(epsilon=1.0, reward_scale="estimate", seed=seed))
+            fit = PursuitFit(settings(epsilon=1.0, reward_scale="estimate", seed=seed))
             plan = fit.plan(0, fit.begin())
             rewards = spread * (3 + np.random.default_rng(seed).standard_normal(plan.rows))
             known = fit.run(plan, np.zeros((plan.rows, 40)), rewards, np.ones(plan.rows, bool), fit.begin())
@@ -366,7 +363,7 @@ class TestLearning:
         units = 10.0 ** np.random.default_rng(0).integers(-3, 4, 40)
         outcomes = []
         for scales in (None, units):
-            fit = Pursuit(settings(column_scales=scales, seed=1, dtype="float64"))
+            fit = PursuitFit(settings(column_scales=scales, seed=1, dtype="float64"))
             rng, known = np.random.default_rng(4), fit.begin()
             for episode in range(3):
                 plan = fit.plan(episode, known)
@@ -377,7 +374,7 @@ class TestLearning:
         assert np.allclose(*outcomes, atol=1e-3)
 
     def test_logistic_clicks(self) -> None:
-        policy = FLIPHAT(dim=20, sparsity=2, epsilon=4.0, delta=0.01, fit="pursuit", loss="logistic", seed=1)
+        policy = FLIPHAT(dim=20, sparsity=2, epsilon=4.0, delta=0.01, fit=Pursuit(), loss="logistic", seed=1)
         rng = np.random.default_rng(1)
         won = []
         for _ in range(40):
@@ -400,8 +397,8 @@ def chosen_by(column: int, n: int, rng: np.random.Generator) -> np.ndarray:
 class TestWhatIsTypical:
     """Arms are chosen by public columns, which moves their means, and not those of the others."""
 
-    def known(self) -> tuple[Pursuit, model.KnownSparse]:
-        fit = Pursuit(settings(epsilon=50.0, seed=1, first_episode=1500))
+    def known(self) -> tuple[PursuitFit, model.KnownSparse]:
+        fit = PursuitFit(settings(epsilon=50.0, seed=1, first_episode=1500))
         rng, known = np.random.default_rng(2), fit.begin()
         for episode in range(8):
             plan = fit.plan(episode, known)
@@ -424,8 +421,8 @@ class TestWhatIsTypical:
 
 
 class TestMeanReward:
-    def after_one_fit(self, offset: float) -> tuple[Pursuit, model.KnownSparse]:
-        fit = Pursuit(settings(epsilon=4.0, seed=4))
+    def after_one_fit(self, offset: float) -> tuple[PursuitFit, model.KnownSparse]:
+        fit = PursuitFit(settings(epsilon=4.0, seed=4))
         rng, known = np.random.default_rng(5), fit.begin()
         plan = fit.plan(0, known)
         X = rng.standard_normal((plan.rows, 40))
@@ -448,7 +445,7 @@ class TestBadInput:
     @pytest.mark.parametrize("epsilon", [0.5, 8.0])
     def test_the_fit_ends_and_stays_finite(self, kind: str, epsilon: float) -> None:
         d = 1 if kind == "one column" else 12
-        fit = Pursuit(settings(dim=d, sparsity=min(4, d), epsilon=epsilon, seed=2, first_episode=20))
+        fit = PursuitFit(settings(dim=d, sparsity=min(4, d), epsilon=epsilon, seed=2, first_episode=20))
         rng, known = np.random.default_rng(3), fit.begin()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -480,7 +477,7 @@ class TestBadInput:
                 assert len(known.columns) <= fit.settings.sparsity
 
     def test_every_column_public(self) -> None:
-        fit = Pursuit(settings(dim=3, sparsity=3, epsilon=8.0, seed=2))
+        fit = PursuitFit(settings(dim=3, sparsity=3, epsilon=8.0, seed=2))
         rng, known = np.random.default_rng(3), fit.begin()
         for episode in range(8):
             plan = fit.plan(episode, known)
@@ -490,7 +487,7 @@ class TestBadInput:
         assert np.allclose(known.theta[1:], 1, atol=0.3)
 
     def test_another_episodes_plan_is_refused(self) -> None:
-        fit = Pursuit(settings())
+        fit = PursuitFit(settings())
         plan = fit.plan(0, fit.begin())
         rows = np.zeros((plan.rows, 40), np.float32)
         known = fit.run(plan, rows, np.zeros(plan.rows), np.ones(plan.rows, bool), fit.begin())
@@ -500,7 +497,7 @@ class TestBadInput:
 
 class TestKnown:
     def test_a_record_keeps_every_bit(self) -> None:
-        fit = Pursuit(settings(seed=1))
+        fit = PursuitFit(settings(seed=1))
         plan = fit.plan(0, fit.begin())
         rng = np.random.default_rng(0)
         X = rng.standard_normal((plan.rows, 40)).astype(np.float32)
@@ -510,39 +507,20 @@ class TestKnown:
         assert fit.plan(1, again).release == fit.plan(1, known).release
 
     def test_nothing_private_is_needed_to_plan(self) -> None:
-        fit = Pursuit(settings())
+        fit = PursuitFit(settings())
         known = fit.begin()
         assert model.open_episode(known, fit.told).rows == fit.least_rows(0) == fit.plan(0, known).rows
 
 
 class TestSettings:
     @pytest.mark.parametrize(
-        "given",
-        [
-            {"episodes": "doubling"},
-            {"delta": 0.0},
-            {"mechanism": "laplace"},
-            {"warm_start": False},
-            {"growth": 1.5},
-            {"gradient_clip": 1.0},
-            {"iterations": 2},
-        ],
-    )
-    def test_arguments_of_hard_thresholding_ask_for_it(self, given: dict[str, Any]) -> None:
-        assert settings(fit=None, **given).fit == "iht"
-        with pytest.raises(ValueError, match="fit must be 'iht'"):
-            settings(fit="pursuit", **given)
-
-    @pytest.mark.parametrize(
         ("given", "message"),
         [
             ({"reward_range": (1, 0)}, "low < high"),
             ({"reward_range": 3}, "two numbers"),
-            ({"column_scales": [1.0]}, "shape"),
-            ({"column_scales": [0.0] * 40}, "1e-30"),
+            ({"fit": Pursuit(column_scales=[1.0])}, "shape"),
             ({"reward_scale": "guess"}, "estimate"),
-            ({"fit": "iht", "intercept": False}, "only for fit='pursuit'"),
-            ({"intercept": 1.5}, "True or False"),
+            ({"fit": Iht(), "reward_scale": "estimate"}, r"only for fit=Pursuit\(\)"),
             ({"fit": "other"}, "fit"),
         ],
     )
@@ -552,7 +530,7 @@ class TestSettings:
 
     def test_a_range_keeps_rare_rewards(self) -> None:
         # With clicks of 2 %, residuals are cut at most of the range; with even odds at their usual clip.
-        fits = {centre: Pursuit(settings(reward_range=(0, 1))) for centre in (0.02, 0.5)}
+        fits = {centre: PursuitFit(settings(reward_range=(0, 1))) for centre in (0.02, 0.5)}
         clips = {}
         for centre, fit in fits.items():
             size = 1.2533 * 2 * centre * (1 - centre)

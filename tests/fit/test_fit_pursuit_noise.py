@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT, kernels
+from fliphat import FLIPHAT, Pursuit, kernels
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import epsilon_from_rho
 from pursuit_steps import watch_steps
@@ -144,7 +144,7 @@ def test_every_episode_draws_the_noise_that_its_claim_needs(
     recorded: list[Recorded], epsilon: float, sparsity: int
 ) -> None:
     play(
-        FLIPHAT(dim=DIM, sparsity=sparsity, epsilon=epsilon, delta=DELTA, fit="pursuit", first_episode=40),
+        FLIPHAT(dim=DIM, sparsity=sparsity, epsilon=epsilon, delta=DELTA, fit=Pursuit(), first_episode=40),
         recorded,
     )
     assert (len(recorded[0].etas) > 1) == (sparsity == 10)  # of several picks each follows those before
@@ -166,7 +166,7 @@ def test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need(
             epsilon=2.0,
             delta=DELTA,
             rounds_per_user=users,
-            fit="pursuit",
+            fit=Pursuit(),
             first_episode=60,
         ),
         recorded,

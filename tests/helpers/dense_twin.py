@@ -6,7 +6,9 @@ from fliphat import FLIPHAT, PrivateLinear
 class DenseTwin(PrivateLinear):
     """Takes contexts of two arms that are the same row, and sees that row."""
 
-    def __init__(self, *, dim, sparsity, epsilon, delta, **given):
+    def __init__(self, *, dim, sparsity, epsilon, delta, fit=None, **given):
+        if fit is not None and fit.growth is not None:
+            given["growth"] = fit.growth
         # Norms of the suites' rows are far below: they are stored as they come.
         super().__init__(2, dim, epsilon, delta, context_norm=1e6, **given)
 

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 from dense_twin import POLICIES
+from fliphat import Iht
 
 DIM = 6
 
@@ -19,7 +20,7 @@ def make(directory, durability, policy="FLIPHAT"):
         epsilon=1.0,
         delta=0.01,
         first_episode=5,
-        growth=2,
+        fit=Iht(growth=2),
         store=directory,
         durability=durability,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fliphat.fit.dense import Dense
-from fliphat.fit.iht import Iht
+from fliphat.fit.iht import IhtFit
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies.store import files
 from fliphat.policies.store.directory import ledger
@@ -117,7 +117,7 @@ class Fits:
         self.calls = []  # (episode, (X, y, present), estimate)
         self.fail = False
         if monkeypatch is not None:
-            monkeypatch.setattr(Iht, "run", self)
+            monkeypatch.setattr(IhtFit, "run", self)
             monkeypatch.setattr(Dense, "run", self.dense)
 
     def dense(self, plan, rows, rewards, present, known):

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht
 from fliphat.policies import StoreError
 from kill_child import say, show
 
@@ -27,7 +27,7 @@ def make(url):
 
 def opened(url):
     return FLIPHAT(
-        dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, fit="iht", first_episode=20, growth=1, store=url
+        dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, fit=Iht(growth=1), first_episode=20, store=url
     )
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from flat_options import nested
 from fliphat import FLIPHAT
 from fliphat.policies.store import faults
 from policy_model import DIM, GROWTH
@@ -24,7 +25,7 @@ def open_store(store, **changes):
         "first_episode": FIRST,
         "growth": GROWTH,
     }
-    return FLIPHAT(**arguments | changes, store=store)
+    return FLIPHAT(**nested(arguments | changes), store=store)
 
 
 def kill(policy):

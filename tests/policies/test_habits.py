@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht
 from fliphat.contexts import Crossed
 from fliphat.policies import StoreError
 from fliphat.policies.store.directory import ledger
@@ -291,7 +291,7 @@ def test_a_public_start_is_played_from_the_first_round_and_kept(tmp_path):
     start = np.array([0.0, 2.0, 0.0])
     X = np.eye(3)
     given = GIVEN | {"exploration": 0.0}
-    policy = FLIPHAT(dim=3, **given, start=start, store=tmp_path / "s")
+    policy = FLIPHAT(dim=3, **given, fit=Iht(start=start), store=tmp_path / "s")
     assert policy.select(X).arm == 1 and policy.estimate.to_dense().tolist() == [0, 2, 0]
     assert policy._engine.episode.plan.warm and policy.guarantee.epsilon == GIVEN["epsilon"]
     policy.close()
@@ -301,12 +301,12 @@ def test_a_public_start_is_played_from_the_first_round_and_kept(tmp_path):
     assert policy.select(X).arm == 1
     policy.save(tmp_path / "f")
     assert FLIPHAT.load(tmp_path / "f").select(X).arm == 1
-    again = FLIPHAT(dim=3, **given, start=policy.estimate)
+    again = FLIPHAT(dim=3, **given, fit=Iht(start=policy.estimate))
     assert again.select(X).arm == 1
 
 
 def test_a_start_changes_no_noise_and_no_length():
-    plain, started = FLIPHAT(dim=9, **GIVEN, fit="iht"), FLIPHAT(dim=9, **GIVEN, start=np.eye(9)[2])
+    plain, started = FLIPHAT(dim=9, **GIVEN, fit=Iht()), FLIPHAT(dim=9, **GIVEN, fit=Iht(start=np.eye(9)[2]))
     scales = [
         (plan.rows, plan.noise.rho <= plain._engine.episode.plan.noise.rho * 2, plan.noise.epsilon)
         for plan in (one._engine.episode.plan for one in (plain, started))
@@ -322,9 +322,8 @@ def test_a_start_changes_no_noise_and_no_length():
         ({"start": [1.0, np.nan, 0.0]}, "finite coefficients"),
         ({"start": np.zeros(3)}, "not all of them 0"),
         ({"start": np.ones(3), "warm_start": False}, "start needs"),
-        ({"start": np.ones(3), "fit": "pursuit"}, "start"),
     ],
 )
 def test_a_start_that_can_not_be_used_is_refused(more, told):
     with pytest.raises(ValueError, match=told):
-        FLIPHAT(dim=3, **GIVEN, **more)
+        FLIPHAT(dim=3, **GIVEN, fit=Iht(**more))

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT, PrivateLinear
+from fliphat import FLIPHAT, Iht, PrivateLinear, Pursuit
 from fliphat.environments import SparseLinear
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies import Health, HealthWarning
@@ -47,7 +47,7 @@ def assert_silent(seed, fit):
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("fit", ["iht", "pursuit"])
+@pytest.mark.parametrize("fit", [Iht(), Pursuit()], ids=["iht", "pursuit"])
 def test_it_is_silent_in_ordinary_worlds(seed, fit):
     assert_silent(seed, fit)
 
@@ -56,7 +56,7 @@ def test_it_is_silent_in_ordinary_worlds(seed, fit):
 @pytest.mark.parametrize("seed", range(4))
 def test_it_says_that_there_is_nothing_to_find(seed, epsilon):
     policy, rng = (
-        FLIPHAT(**(PUBLISHED | {"epsilon": epsilon}), fit="pursuit", seed=seed),
+        FLIPHAT(**(PUBLISHED | {"epsilon": epsilon}), fit=Pursuit(), seed=seed),
         np.random.default_rng(seed),
     )
     while len(policy.history) < 13:
@@ -67,7 +67,7 @@ def test_it_says_that_there_is_nothing_to_find(seed, epsilon):
 
 
 def test_it_says_that_more_columns_may_matter():
-    policy = FLIPHAT(**(PUBLISHED | {"epsilon": 5.0, "sparsity": 3}), fit="pursuit", seed=3)
+    policy = FLIPHAT(**(PUBLISHED | {"epsilon": 5.0, "sparsity": 3}), fit=Pursuit(), seed=3)
     play(policy, SparseLinear(dim=400, sparsity=8, seed=3), 20_000)
     assert "larger sparsity" in str(policy.health)
 
@@ -82,7 +82,7 @@ def test_columns_that_stand_out_later_are_no_trouble():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5, 55))
-@pytest.mark.parametrize("fit", ["iht", "pursuit"])
+@pytest.mark.parametrize("fit", [Iht(), Pursuit()], ids=["iht", "pursuit"])
 def test_it_is_silent_in_a_hundred_ordinary_worlds(seed, fit):
     assert_silent(seed, fit)
 
@@ -90,10 +90,10 @@ def test_it_is_silent_in_a_hundred_ordinary_worlds(seed, fit):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"fit": "iht", "reward_scale": 150.0}, "do not stand out"),
-        ({"fit": "iht", "reward_scale": 0.015}, "l1_radius"),
-        ({"fit": "iht", "context_scale": 0.01}, "alternate"),
-        ({"fit": "pursuit", "reward_scale": 0.015}, "reward_scale"),
+        ({"fit": Iht(), "reward_scale": 150.0}, "do not stand out"),
+        ({"fit": Iht(), "reward_scale": 0.015}, "l1_radius"),
+        ({"fit": Iht(), "context_scale": 0.01}, "alternate"),
+        ({"fit": Pursuit(), "reward_scale": 0.015}, "reward_scale"),
     ],
 )
 def test_it_speaks_where_it_should(more, words):
@@ -106,7 +106,7 @@ def test_it_speaks_where_it_should(more, words):
 
 
 def test_a_warning_made_an_error_loses_no_round():
-    policy = FLIPHAT(**(PUBLISHED | {"reward_scale": 150.0}), fit="iht", seed=1)
+    policy = FLIPHAT(**(PUBLISHED | {"reward_scale": 150.0}), fit=Iht(), seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(HealthWarning):
@@ -129,7 +129,7 @@ def facts(values, episode):
 
 
 def test_signs_that_flip_are_seen_and_signs_that_stay_are_not():
-    settings = FLIPHAT(dim=4, sparsity=2, epsilon=1.0, delta=1e-2, fit="iht", seed=0)._settings
+    settings = FLIPHAT(dim=4, sparsity=2, epsilon=1.0, delta=1e-2, fit=Iht(), seed=0)._settings
     for flip, ok in ((-1.0, False), (1.0, True)):
         history = [facts([flip**i, 0.0, 0.0, 0.0], i) for i in range(10)]
         known = KnownEstimate(history[-1].estimate, episodes=10)

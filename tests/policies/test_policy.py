@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from flat_options import nested
 from fliphat import FLIPHAT
 from fliphat.policies import Decision, Policy
 from policy_model import DIM, Fits, Model, same
@@ -14,7 +15,7 @@ from policy_model import DIM, Fits, Model, same
 def make(**changes):
     arguments = {"dim": DIM, "sparsity": 1, "epsilon": 1.0, "delta": 0.01, "first_episode": 4}
     arguments = arguments | {"growth": 2} | changes
-    return FLIPHAT(**arguments)
+    return FLIPHAT(**nested(arguments))
 
 
 def contexts(rng, arms=3, dtype=np.float32):

@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 
+from flat_options import nested
 from fliphat import FLIPHAT
 from fliphat.policies import CopyError, StoreError
 from policy_model import DIM, Fits
@@ -17,9 +18,8 @@ X = np.ones((2, DIM), np.float32)
 
 
 def make(**changes):
-    return FLIPHAT(
-        dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, **{"first_episode": 4, "growth": 2} | changes
-    )
+    given = {"dim": DIM, "sparsity": 1, "epsilon": 1.0, "delta": 0.01, "first_episode": 4, "growth": 2}
+    return FLIPHAT(**nested(given | changes))
 
 
 def refuses_to_play(policy, message):

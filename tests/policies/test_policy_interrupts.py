@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import fliphat
 from dense_twin import POLICIES
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht
 from fliphat.policies import CopyError, StoreError
 from fliphat.policies.engine import engine
 from policy_model import DIM, Fits, without_syncs
@@ -103,7 +103,7 @@ class Play:
 
     def open(self):
         return self.kind(
-            dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=FIRST, growth=GROWTH,
+            dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=FIRST, fit=Iht(growth=GROWTH),
             store=self.directory / "store" if self.stored else None, durability=self.durability,
         )  # fmt: skip
 
@@ -289,7 +289,7 @@ def test_an_over_limit_round_that_was_cut_off_leaves_no_mark(monkeypatch):
     # The next person's round takes the same place: their reward must count.
     fits, stop, cut, marked = Fits(monkeypatch), 0, True, 0
     while cut:
-        policy = FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=3, growth=2)
+        policy = FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=3, fit=Iht(growth=2))
         policy.update(policy.select(np.ones((2, DIM)), user="a"), 1.0)
         _, cut = traced(lambda p=policy: p.select(np.ones((2, DIM)), user="a"), stop)
         happened = policy.rounds == 2  # cut off after it counted, or not at all
@@ -323,7 +323,7 @@ def test_the_checks_can_fail(tmp_path, monkeypatch):
 def test_the_check_would_see_a_second_release(monkeypatch):
     # The control: showing an estimate before the episode is closed is caught.
     fits = Fits(monkeypatch)
-    policy = FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=3, growth=2)
+    policy = FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=3, fit=Iht(growth=2))
     for number in (1, 2, 3):
         policy.update(policy.select(np.full((2, DIM), float(number))), float(number))
     monkeypatch.setattr(engine.Engine, "_turn", lambda self: self.show(self.episode.released.known))

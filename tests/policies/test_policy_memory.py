@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht
 from fliphat.kernels import _niht
 
 N, DIM, PER_ROW = 4096, 400, 8
@@ -72,7 +72,7 @@ def test_a_fit_makes_no_second_copy(monkeypatch, sparse, stored, tmp_path):
         epsilon=1.0,
         delta=0.01,
         first_episode=N,
-        fit="iht",
+        fit=Iht(),
         store=tmp_path / "s" if stored else None,
     )
     fill(policy, X, **({"arms": 1} if sparse else {}))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT, kernels
+from flat_options import nested
+from fliphat import FLIPHAT, Iht, kernels
 from fliphat.kernels import _niht
 from fliphat.privacy import calibrate
 from policy_model import DIM, Fits
@@ -11,7 +12,7 @@ from policy_model import DIM, Fits
 
 def paper_policy(**changes):
     arguments = {"dim": DIM, "sparsity": 2, "epsilon": 1.0, "delta": 0.01}
-    return FLIPHAT(**arguments, episodes="doubling", warm_start=False, **changes)
+    return FLIPHAT(**nested(arguments | {"episodes": "doubling", "warm_start": False} | changes))
 
 
 def test_episode_l_spans_two_to_the_l_rounds_and_uses_only_the_one_before(monkeypatch):
@@ -52,9 +53,8 @@ def test_the_first_round_and_a_zero_estimate_play_uniformly():
         epsilon=1.0,
         delta=0.01,
         first_episode=900,
-        iterations=0,
+        fit=Iht(warm_start=False, iterations=0),
         seed=0,
-        warm_start=False,
     )
     policy.select_batch(np.repeat(X[None], 900, 0))
     counts = np.bincount(policy.select_batch(np.repeat(X[None], 900, 0)).arms, minlength=3)
@@ -99,7 +99,7 @@ def test_a_warm_fit_starts_from_the_released_estimate_and_a_cold_one_from_zero(m
         _niht, "fit", lambda *a, start, **k: starts.append(start) or real(*a, start=start, **k)
     )
     policy = FLIPHAT(
-        dim=DIM, sparsity=2, epsilon=50.0, delta=0.01, warm_start=warm, first_episode=400, fit="iht"
+        dim=DIM, sparsity=2, epsilon=50.0, delta=0.01, fit=Iht(warm_start=warm), first_episode=400
     )
     rng = np.random.default_rng(0)
     for _ in range(3):

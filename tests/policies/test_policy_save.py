@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliphat import FLIPHAT
+from flat_options import nested
+from fliphat import FLIPHAT, Iht
 from fliphat.policies import CopyError, SnapshotError, StoreError
 from fliphat.policies.engine import snapshot
 from fliphat.policies.store import faults
@@ -15,9 +16,8 @@ from policy_model import DIM, Fits
 
 
 def make(**changes):
-    return FLIPHAT(
-        dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, **{"first_episode": 4, "growth": 2} | changes
-    )
+    given = {"dim": DIM, "sparsity": 2, "epsilon": 1.0, "delta": 0.01, "first_episode": 4, "growth": 2}
+    return FLIPHAT(**nested(given | changes))
 
 
 def play(policy, seed, rounds, sparse=False, users=True):
@@ -127,8 +127,8 @@ def test_functions_must_be_given_again(tmp_path):
     with pytest.raises(ValueError, match="iterations was a function, which a file can't hold"):
         FLIPHAT.load(file)
     with pytest.raises(ValueError, match="step_size is in the file already: leave it out"):
-        FLIPHAT.load(file, iterations=lambda n: 1, step_size=1.0)
-    assert FLIPHAT.load(file, iterations=lambda n: 1).rounds == 0
+        FLIPHAT.load(file, fit=Iht(iterations=lambda n: 1, step_size=1.0))
+    assert FLIPHAT.load(file, fit=Iht(iterations=lambda n: 1)).rounds == 0
 
 
 class Cut(BaseException):

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT
+from flat_options import nested
+from fliphat import FLIPHAT, Iht, Pursuit
 from fliphat.fit.iht import shrunk
 from fliphat.policies import StoreError
 from fliphat.privacy import calibrate, rho_from_epsilon
@@ -57,7 +58,7 @@ BAD = [
 @pytest.mark.parametrize(("change", "error", "message"), BAD)
 def test_messages_name_the_argument_and_its_rule(change, error, message):
     with pytest.raises(error, match=message):
-        FLIPHAT(**GOOD | change)
+        FLIPHAT(**nested(GOOD | change))
 
 
 def test_the_table_of_defaults():
@@ -67,40 +68,39 @@ def test_the_table_of_defaults():
         "planned", True, "exponential", "squared", "float32",
     )  # fmt: skip
     assert s.reward_clip is None and s.rounds_per_user == 1 and s.growth == 1.25
-    assert FLIPHAT(**GOOD, warm_start=False)._settings.growth == 2
+    assert FLIPHAT(**GOOD, fit=Iht(warm_start=False))._settings.growth == 2
     assert FLIPHAT(**GOOD, loss="logistic")._settings.l1_radius == pytest.approx(8 * math.sqrt(10))
 
 
-def test_pursuit_is_the_default_and_arguments_of_hard_thresholding_imply_it():
+def test_pursuit_is_the_default_and_no_argument_switches_the_fit():
     def fit(**given):
         return FLIPHAT(**GOOD | given)._settings.fit
 
-    assert fit() == fit(rounds_per_user=2) == fit(first_episode=50) == "pursuit"
-    assert fit(loss="logistic") == fit(loss="logistic", intercept=False) == "pursuit"
-    assert fit(loss="logistic", fit="iht") == fit(loss="logistic", gradient_clip=0.5) == "iht"
-    implied = [
-        {"episodes": "doubling"}, {"delta": 0.0}, {"mechanism": "laplace"}, {"warm_start": False},
-        {"growth": 2}, {"gradient_clip": 1.0}, {"reward_clip": 1.0}, {"l1_radius": 1.0}, {"iterations": 2},
-        {"step_size": 0.5},
-    ]  # fmt: skip
-    for given in implied:
-        assert fit(**given) == "iht"
-        with pytest.raises(ValueError, match=f"fit must be 'iht' with {next(iter(given))}"):
-            fit(**given, fit="pursuit")
+    assert fit() == fit(rounds_per_user=2) == fit(first_episode=50) == fit(loss="logistic") == "pursuit"
+    assert fit(fit=Pursuit(intercept=False)) == "pursuit"
+    assert fit(fit=Iht()) == fit(loss="logistic", fit=Iht(gradient_clip=0.5)) == "iht"
+    assert fit(delta=0.0, fit=Iht()) == "iht"
+    with pytest.raises(ValueError, match=r"delta=0 \(pure privacy\) needs fit=Iht\(\)"):
+        fit(delta=0.0)
+    with pytest.raises(TypeError, match=r"fit must be Pursuit\(...\) or Iht\(...\), got 'iht'"):
+        fit(fit="iht")
+    with pytest.raises(TypeError, match="growth"):
+        fit(growth=2)
 
 
 def test_a_store_goes_on_with_the_fit_it_was_made_with(tmp_path):
-    for made in ("iht", "pursuit"):
+    fits = {"iht": Iht(), "pursuit": Pursuit()}
+    for made in fits:
         path = tmp_path / made
-        FLIPHAT(**GOOD, fit=made, store=path).close()
+        FLIPHAT(**GOOD, fit=fits[made], store=path).close()
         with FLIPHAT(**GOOD, store=path) as policy:
             assert policy._settings.fit == made
         other = {"iht": "pursuit", "pursuit": "iht"}[made]
         with pytest.raises(StoreError, match=f"fit was '{made}', got '{other}'"):
-            FLIPHAT(**GOOD, fit=other, store=path)
+            FLIPHAT(**GOOD, fit=fits[other], store=path)
     with pytest.raises(StoreError, match="fit was 'pursuit', got 'iht'"):
-        FLIPHAT(**GOOD, growth=2, store=tmp_path / "pursuit")
-    with pytest.raises(ValueError, match="reward_range is only for fit='pursuit', got fit='iht'"):
+        FLIPHAT(**GOOD, fit=Iht(growth=2), store=tmp_path / "pursuit")
+    with pytest.raises(ValueError, match=r"reward_range is only for fit=Pursuit\(\), got fit=Iht\(\)"):
         FLIPHAT(**GOOD, reward_range=(0, 1), store=tmp_path / "iht")
 
 
@@ -108,14 +108,14 @@ def test_a_store_goes_on_with_the_fit_it_was_made_with(tmp_path):
 def test_the_first_episode_is_the_tuned_one_and_episodes_grow_slowly(epsilon):
     # The exact price needs 14 to 17 % less noise than zCDP here, and the first episode follows the noise.
     zcdp = 90 / math.sqrt(rho_from_epsilon(epsilon, 0.01))
-    length = FLIPHAT(**GOOD | {"epsilon": epsilon}, fit="iht")._fit.least_rows
+    length = FLIPHAT(**GOOD | {"epsilon": epsilon}, fit=Iht())._fit.least_rows
     assert length(0) == pytest.approx(0.86 * zcdp, rel=0.03)
     for episode in range(1, 12):
         assert length(episode) == math.ceil(1.25 * length(episode - 1))
 
 
 def test_warm_fits_take_one_shrinking_step_and_pick_few_coordinates_first():
-    plans = planned(FLIPHAT(**GOOD, context_scale=2.0, fit="iht"), 12)
+    plans = planned(FLIPHAT(**GOOD, context_scale=2.0, fit=Iht()), 12)
     assert [plan.warm for plan in plans] == [False] + [True] * 11
     assert [plan.sparsity for plan in plans] == [5, 5] + [10] * 10
     assert {plan.iterations for plan in plans} == {1}
@@ -126,13 +126,13 @@ def test_warm_fits_take_one_shrinking_step_and_pick_few_coordinates_first():
 
 def test_a_start_is_used_only_after_an_episode_with_enough_rows():
     # Doubling episodes are tiny at first: what they release is noise, and not worth starting from.
-    enough = FLIPHAT(**GOOD, fit="iht").remaining
-    for episode, plan in enumerate(planned(FLIPHAT(**GOOD, episodes="doubling"), 14)):
+    enough = FLIPHAT(**GOOD, fit=Iht()).remaining
+    for episode, plan in enumerate(planned(FLIPHAT(**GOOD, fit=Iht(episodes="doubling")), 14)):
         assert plan.warm == (episode > 0 and 2 ** (episode - 1) >= enough)
 
 
 def test_cold_fits_take_more_iterations_as_noise_falls():
-    plans = planned(FLIPHAT(**GOOD, warm_start=False), 10)
+    plans = planned(FLIPHAT(**GOOD, fit=Iht(warm_start=False)), 10)
     assert not any(plan.warm or plan.shrink for plan in plans)
     assert [plan.iterations for plan in plans] == sorted(plan.iterations for plan in plans)
     assert {(plan.iterations, plan.step_size) for plan in plans} == {(1, 0.5), (2, 1.0), (3, 1.0)}
@@ -142,13 +142,13 @@ def test_cold_fits_take_more_iterations_as_noise_falls():
 
 def test_noise_is_what_calibration_says_and_grows_with_rounds_per_user():
     for k in (1, 4):
-        (plan,) = planned(FLIPHAT(**GOOD, rounds_per_user=k, first_episode=1000, fit="iht"), 1)
+        (plan,) = planned(FLIPHAT(**GOOD, rounds_per_user=k, first_episode=1000, fit=Iht()), 1)
         assert plan.noise == calibrate(
             epsilon=1.0, delta=0.01, rows=1000, dim=400, sparsity=plan.sparsity, iterations=plan.iterations,
             step_size=plan.step_size, l1_radius=2 * math.sqrt(10), clip=0.8, rounds_per_user=k, split=0.8,
             fits=[(5, 1), (10, 1)],
         )  # fmt: skip
-    one, four = (FLIPHAT(**GOOD, rounds_per_user=k, fit="iht").remaining for k in (1, 4))
+    one, four = (FLIPHAT(**GOOD, rounds_per_user=k, fit=Iht()).remaining for k in (1, 4))
     assert four == pytest.approx(4 * one, rel=0.01)
 
 
@@ -163,24 +163,24 @@ def test_first_episodes_are_sane_over_a_wide_range():
     for dim, sparsity in ((1, 1), (2, 1), (100, 100), (509_256, 20), (2**31 - 1, 5)):
         for epsilon, delta in ((0.1, 1e-6), (1.0, 0.0), (100.0, 0.5)):
             given = {"dim": dim, "sparsity": sparsity, "epsilon": epsilon, "delta": delta}
-            (plan,) = planned(FLIPHAT(**given, fit="iht"), 1)
+            (plan,) = planned(FLIPHAT(**given, fit=Iht()), 1)
             assert 8 <= plan.rows < 2**40
             assert plan.iterations >= 1
-            assert 4 <= FLIPHAT(**given).remaining < 2**40
+            assert delta == 0 or 4 <= FLIPHAT(**given).remaining < 2**40
 
 
 def test_schedules_may_be_numbers_sequences_or_functions():
     for given, expected in ((2, [2, 2, 2, 2]), ([1, 3], [1, 3, 3, 3]), (lambda n: n // 4, [1, 2, 4, 8])):
-        plans = planned(FLIPHAT(**GOOD, first_episode=4, growth=2, iterations=given), 4)
+        plans = planned(FLIPHAT(**GOOD, first_episode=4, fit=Iht(growth=2, iterations=given)), 4)
         assert [plan.iterations for plan in plans] == expected
-    plans = planned(FLIPHAT(**GOOD, first_episode=4, growth=2, step_size=lambda n: 1 / n), 3)
+    plans = planned(FLIPHAT(**GOOD, first_episode=4, fit=Iht(growth=2, step_size=lambda n: 1 / n)), 3)
     assert [plan.step_size for plan in plans] == [1 / 4, 1 / 8, 1 / 16]
     with pytest.raises(ValueError, match="iterations must be an integer from 0"):
-        FLIPHAT(**GOOD, iterations=lambda n: -n)
+        FLIPHAT(**GOOD, fit=Iht(iterations=lambda n: -n))
 
 
 def test_history_tells_public_facts():
-    policy = FLIPHAT(**GOOD, first_episode=100, context_scale=2.0, fit="iht")
+    policy = FLIPHAT(**GOOD, first_episode=100, context_scale=2.0, fit=Iht())
     for _ in range(2):
         policy.select_batch(np.ones((policy.remaining, 1, 400), np.float32))
     policy.select(np.ones((1, 400)))
@@ -195,7 +195,7 @@ def test_history_tells_public_facts():
 
 
 def test_pure_privacy_is_possible():
-    policy = FLIPHAT(dim=5, sparsity=1, epsilon=1.0, delta=0.0, first_episode=3)
+    policy = FLIPHAT(dim=5, sparsity=1, epsilon=1.0, delta=0.0, first_episode=3, fit=Iht())
     policy.select_batch(np.ones((3, 2, 5))), policy.select(np.ones((2, 5)))
     assert policy.guarantee.proven and policy.guarantee.value_noise == "laplace"
     assert "pure joint differential privacy" in str(policy.guarantee)

@@ -1,32 +1,14 @@
 """A policy keeps the accounting, and so the noise, it was made with."""
 
-import importlib.util
-import shutil
-from pathlib import Path
-
 import pytest
 
-from fliphat import FLIPHAT
+from flat_options import nested
+from fliphat import FLIPHAT, Iht
+from fliphat.fit.options import Pursuit
 from fliphat.fit.settings import complete
 from fliphat.policies.store.directory import kept_choices
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "format-1"
-
-_spec = importlib.util.spec_from_file_location("make_format_1", FIXTURES / "make.py")
-make = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(make)
-
 PUBLIC = {"dim": 50, "sparsity": 4, "epsilon": 1.0, "delta": 0.01}
-
-
-@pytest.mark.parametrize("name", ["dense", "csr", "saved"])
-def test_what_an_earlier_version_made_keeps_its_noise(tmp_path, name):
-    shutil.copytree(FIXTURES, tmp_path / "copy")
-    with make.reopen(tmp_path / "copy", name) as policy:
-        assert policy.guarantee.accounting == "zcdp"
-        assert "discrete Gaussian" in str(policy.guarantee)
-    new = FLIPHAT(**make.ARGUMENTS[name])
-    assert new.guarantee.accounting == "exact"
 
 
 def test_a_new_store_is_priced_exactly_and_goes_on_so(tmp_path):
@@ -53,22 +35,22 @@ def test_nothing_is_read_from_what_is_no_store(tmp_path):
     ("changes", "accounting"),
     [
         ({}, "exact"),
-        ({"delta": 0.0}, "pure"),
-        ({"rounds_per_user": 3, "fit": "iht"}, "exact"),
-        ({"rounds_per_user": 3, "fit": "pursuit"}, "zcdp"),
+        ({"delta": 0.0, "fit": Iht()}, "pure"),
+        ({"rounds_per_user": 3, "fit": Iht()}, "exact"),
+        ({"rounds_per_user": 3, "fit": Pursuit()}, "zcdp"),
         ({"rounds_per_user": 3, "iterations": lambda rows: 1}, "zcdp"),
         ({"rounds_per_user": 20}, "zcdp"),
         ({"mechanism": "laplace"}, "exact"),
     ],
 )
 def test_a_policy_says_which_accounting_it_rests_on(changes, accounting):
-    policy = FLIPHAT(**(PUBLIC | changes))
+    policy = FLIPHAT(**nested(PUBLIC | changes))
     assert policy.guarantee.accounting == accounting
     assert policy.guarantee.proven
 
 
 def test_fits_of_one_policy_are_priced_together():
-    policy = FLIPHAT(**PUBLIC, rounds_per_user=3, fit="iht")
+    policy = FLIPHAT(**PUBLIC, rounds_per_user=3, fit=Iht())
     first, later = (policy._fit.plan(episode, policy._fit.begin()).noise for episode in (0, 5))
     assert (first.sparsity, later.sparsity) == (2, 4)
     assert first.beside[0].pick_scale == later.pick_scale

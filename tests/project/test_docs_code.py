@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT, cli
+from fliphat import FLIPHAT, Iht, cli
 from fliphat.environments import SparseLinear
 from fliphat.lab.experiments.catalog import NAMES
 from fliphat.simulation import play
@@ -64,7 +64,7 @@ def test_what_wrong_scales_cost_is_measured(argument):
         options = {"reward_scale": 1.5, argument: scale}
         measured = [
             play(
-                FLIPHAT(100, 10, 2.0, 0.01, fit="iht", seed=seed, **options),
+                FLIPHAT(100, 10, 2.0, 0.01, fit=Iht(), seed=seed, **options),
                 SparseLinear(100, seed=seed),
                 8000,
                 to_the_end=True,

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.serve import Client, ServerError
 from served import OPERATOR, SERVE, WRITE, Process, served
@@ -119,7 +119,7 @@ def test_the_workers_of_one_port_share_rounds_counts_and_a_graceful_stop(url, st
 
 def test_a_worker_that_nobody_asks_shows_what_others_released(url):
     def opened():
-        return FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, fit="iht", first_episode=3, store=url)
+        return FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, fit=Iht(), first_episode=3, store=url)
 
     with opened() as elsewhere, served(opened) as server:
         for number in range(4):
@@ -136,7 +136,7 @@ def test_a_worker_that_nobody_asks_shows_what_others_released(url):
 
 def test_a_batch_goes_on_in_the_next_episode_where_others_took_the_room(url, monkeypatch):
     def opened():
-        return FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, fit="iht", first_episode=20, store=url)
+        return FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, fit=Iht(), first_episode=20, store=url)
 
     with opened() as elsewhere, served(opened) as server:
         policy, real, taken = server.owner._policy, server.owner._policy.select_batch, []

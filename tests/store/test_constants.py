@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT, PrivateLinear
+from fliphat import FLIPHAT, Iht, PrivateLinear, Pursuit
 from fliphat.fit import kept_tuning, make_fit
 from fliphat.fit.dense_tuning import UNRECORDED_DENSE, DenseTuning
 from fliphat.fit.settings import Settings
@@ -176,7 +176,7 @@ def test_that_there_is_no_record_is_shown(copies):
 
 
 def test_hard_thresholding_has_no_constants_in_its_record(tmp_path):
-    with FLIPHAT(8, 2, 1.0, 0.01, fit="iht", seed=1, store=tmp_path / "store"):
+    with FLIPHAT(8, 2, 1.0, 0.01, fit=Iht(), seed=1, store=tmp_path / "store"):
         pass
     facts = inspect_path(tmp_path / "store")
     assert facts["settings"]["constants"] is None
@@ -184,7 +184,7 @@ def test_hard_thresholding_has_no_constants_in_its_record(tmp_path):
 
 
 def test_constants_of_a_newer_version_are_refused_by_name():
-    fit = make_fit(Settings.checked(dim=8, sparsity=2, epsilon=1.0, delta=0.01, fit="pursuit"))
+    fit = make_fit(Settings.checked(dim=8, sparsity=2, epsilon=1.0, delta=0.01, fit=Pursuit()))
     record = json.loads(json.dumps(fit.settings.to_dict()))
     again = Settings.from_dict(record, {})
     assert again == fit.settings
@@ -194,7 +194,7 @@ def test_constants_of_a_newer_version_are_refused_by_name():
 
 
 def test_the_claim_does_not_depend_on_constants():
-    settings = Settings.checked(dim=50, sparsity=5, epsilon=1.0, delta=0.01, fit="pursuit", seed=1)
+    settings = Settings.checked(dim=50, sparsity=5, epsilon=1.0, delta=0.01, fit=Pursuit(), seed=1)
     usual = make_fit(settings)
     strange = make_fit(dataclasses.replace(settings, constants=other(usual.settings.constants)))
     plans = [fit.plan(0, fit.begin()) for fit in (usual, strange)]
@@ -207,7 +207,7 @@ def test_the_claim_does_not_depend_on_constants():
 
 def test_a_store_of_clicks_goes_on_with_the_fit_that_was_the_default(tmp_path):
     clicks = {"dim": 8, "sparsity": 2, "epsilon": 4.0, "delta": 0.01, "loss": "logistic", "first_episode": 20}
-    with FLIPHAT(**clicks, fit="iht", store=tmp_path / "store") as policy:
+    with FLIPHAT(**clicks, fit=Iht(), store=tmp_path / "store") as policy:
         policy.update(policy.select(np.eye(3, 8)), 1.0)
     with FLIPHAT(**clicks, store=tmp_path / "store") as policy:
         assert policy._settings.fit == "iht" and policy.rounds == 1

@@ -8,14 +8,14 @@ import pytest
 import scipy.sparse as sp
 
 from dense_twin import POLICIES
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht
 from fliphat.policies import StoreError
 from fliphat.policies.store import faults
 from fliphat.policies.store.directory import ledger
 from policy_model import DIM, Fits, without_syncs
 
 GIVEN = {
-    "dim": DIM, "sparsity": 1, "epsilon": 1.0, "delta": 0.01, "first_episode": 6, "growth": 1.0,
+    "dim": DIM, "sparsity": 1, "epsilon": 1.0, "delta": 0.01, "first_episode": 6, "fit": Iht(growth=1.0),
     "rounds_per_user": 3,
 }  # fmt: skip
 MARK = np.float32(321.123)

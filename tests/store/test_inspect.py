@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT, cli
+from fliphat import FLIPHAT, Iht, cli
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.policies.store.migrate import migrate_path
 from fliphat.policies.types import SnapshotError, StoreError
@@ -94,7 +94,7 @@ def test_nothing_of_a_person_is_in_what_is_told(policy, tmp_path, capsys):
 
 
 def test_functions_can_not_be_run_and_that_is_said(tmp_path):
-    FLIPHAT(**ARGUMENTS, iterations=lambda n: 2, store=tmp_path / "store").close()
+    FLIPHAT(**ARGUMENTS, fit=Iht(iterations=lambda n: 2), store=tmp_path / "store").close()
     found = inspect_path(tmp_path / "store")
     assert found["guarantee"] is None and "function" in found["not_known_because"]
     assert verify_path(tmp_path / "store").ok

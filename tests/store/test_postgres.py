@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import FLIPHAT
-from fliphat.fit.iht import Iht
+from fliphat.fit.iht import IhtFit
 from fliphat.policies import CopyError, StoreError
 from fliphat.policies.engine import shared
 from fliphat.policies.store import faults
@@ -47,7 +47,7 @@ class HeldFits:
             assert self.go_on.wait(60)
             return fits(plan, rows, rewards, present, known)
 
-        monkeypatch.setattr(Iht, "run", staticmethod(run))
+        monkeypatch.setattr(IhtFit, "run", staticmethod(run))
 
     def wait(self):
         """Return when a fit has begun."""
@@ -233,7 +233,7 @@ def test_a_worker_that_ends_in_the_middle_of_a_fit_is_followed_by_another(worker
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(Iht, "run", staticmethod(killed))
+        patch.setattr(IhtFit, "run", staticmethod(killed))
         with pytest.raises(Crash):
             workers[0].select(ONES)
     assert not workers[1].history and workers[1].estimate.indices.size == 0

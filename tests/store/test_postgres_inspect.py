@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, cli
-from fliphat.fit.iht import Iht
+from fliphat.fit.iht import IhtFit
 from fliphat.policies import StoreError
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.policies.store.migrate import migrate_path
@@ -87,14 +87,14 @@ def test_a_policy_with_arms_and_one_that_is_being_fitted(url, server, monkeypatc
         policy.select(np.ones(3))
         assert inspect_path(url)["policy"] == "PrivateLinear" and verify_path(url).ok
         assert cli.main(["inspect", url]) == 0
-    begun, go_on, other, real = threading.Event(), threading.Event(), server.new(), Iht.run
+    begun, go_on, other, real = threading.Event(), threading.Event(), server.new(), IhtFit.run
 
     def run(self, *given):
         begun.set()
         assert go_on.wait(60)
         return real(self, *given)
 
-    monkeypatch.setattr(Iht, "run", run)
+    monkeypatch.setattr(IhtFit, "run", run)
     with open_store(other) as policy, open_store(other) as second, ThreadPoolExecutor(1) as pool:
         for _ in range(3):
             policy.select(ONES)

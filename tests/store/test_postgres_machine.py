@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Iht
 from policy_model import DIM, GROWTH, Model
 
 
@@ -23,7 +23,7 @@ class DatabaseMachine(machine.PolicyMachine):
 
     def open(self):
         return FLIPHAT(
-            dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=machine.FIRST, growth=GROWTH,
+            dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=machine.FIRST, fit=Iht(growth=GROWTH),
             rounds_per_user=self.model.rounds_per_user, durability="full" if self.full else "batch",
             store=self.url,
         )  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from flat_options import nested
 from fliphat import FLIPHAT
 from fliphat.policies import StoreError
 from format_1 import EXPECTED, FIXTURES, make, plain
@@ -30,7 +31,7 @@ def open_store(path, **changes):
         "first_episode": FIRST,
         "growth": 2,
     }
-    return FLIPHAT(**arguments | changes, store=path)
+    return FLIPHAT(**nested(arguments | changes), store=path)
 
 
 def played(path, rounds, sparse=False, **changes):

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fliphat import FLIPHAT
-from fliphat.fit.iht import Iht
+from fliphat import FLIPHAT, Iht
+from fliphat.fit.iht import IhtFit
 from fliphat.policies.store import faults
 from policy_model import DIM, GROWTH, Fits, Model, same
 
@@ -27,14 +27,14 @@ class Crash(BaseException):
 class PolicyMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
-        self.fits, self.real_fit, self.real_reached = Fits(), Iht.run, faults.reached
-        Iht.run = self.fits
+        self.fits, self.real_fit, self.real_reached = Fits(), IhtFit.run, faults.reached
+        IhtFit.run = self.fits
         self.directory = Path(tempfile.mkdtemp())
         self.policy = None
         self.seen = []  # every estimate that was ever visible, by episode
 
     def teardown(self):
-        Iht.run, faults.reached = self.real_fit, self.real_reached
+        IhtFit.run, faults.reached = self.real_fit, self.real_reached
         if self.policy is not None:
             self.policy.close()
         shutil.rmtree(self.directory)
@@ -48,7 +48,7 @@ class PolicyMachine(RuleBasedStateMachine):
 
     def open(self):
         return FLIPHAT(
-            dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=FIRST, growth=GROWTH,
+            dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=FIRST, fit=Iht(growth=GROWTH),
             rounds_per_user=self.model.rounds_per_user, durability="full" if self.full else "batch",
             store=self.directory / "store" if self.stored else None,
         )  # fmt: skip

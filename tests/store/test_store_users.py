@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from flat_options import nested
 from fliphat import FLIPHAT
 from fliphat.lab.audit.replay import recorded_fits
 from fliphat.policies import StoreError
@@ -29,7 +30,7 @@ def play(policy, user, contexts=VALID, batch=False):
 
 def learned(path, users):
     """Play the rest of an episode in a store opened again, and return which of its rows were learned from."""
-    with FLIPHAT(**GIVEN, store=path) as policy, recorded_fits() as calls:
+    with FLIPHAT(**nested(GIVEN), store=path) as policy, recorded_fits() as calls:
         for user in users:
             play(policy, user)
         policy.select(VALID, user="opens the next episode")
@@ -39,14 +40,14 @@ def learned(path, users):
 
 @pytest.mark.parametrize("batch", [False, True])
 def test_an_invalid_round_counts_for_its_user_when_the_journal_is_read_again(tmp_path, batch):
-    with FLIPHAT(**GIVEN, store=tmp_path / "s") as policy:
+    with FLIPHAT(**nested(GIVEN), store=tmp_path / "s") as policy:
         play(policy, "a", INVALID, batch)
     assert learned(tmp_path / "s", ["a", "b"]) == [0, 0, 1]
 
 
 @pytest.mark.parametrize("batch", [False, True])
 def test_an_invalid_round_counts_for_its_user_once_its_episode_is_committed(tmp_path, batch):
-    with FLIPHAT(**GIVEN, store=tmp_path / "s") as policy:
+    with FLIPHAT(**nested(GIVEN), store=tmp_path / "s") as policy:
         for user, contexts in (("a", INVALID), ("b", VALID), ("c", VALID)):
             play(policy, user, contexts, batch)
         play(policy, "d", VALID, batch)  # its first line commits the episode
@@ -54,11 +55,11 @@ def test_an_invalid_round_counts_for_its_user_once_its_episode_is_committed(tmp_
 
 
 def test_rounds_beyond_the_limit_stay_beyond_it_in_a_store_opened_again(tmp_path):
-    with FLIPHAT(**GIVEN, store=tmp_path / "s") as policy:
+    with FLIPHAT(**nested(GIVEN), store=tmp_path / "s") as policy:
         play(policy, "a")
         play(policy, "b")
     assert learned(tmp_path / "s", ["a"]) == [1, 1, 0]
-    with FLIPHAT(**GIVEN, store=tmp_path / "s"):
+    with FLIPHAT(**nested(GIVEN), store=tmp_path / "s"):
         pass
     # "opens the next episode" has the first row there and had no reward.
     assert learned(tmp_path / "s", ["b", "c"]) == [0, 0, 1]
@@ -92,12 +93,12 @@ def test_rounds_beyond_the_limit_stay_beyond_it_in_a_store_opened_again(tmp_path
     ids=lambda changed: next(iter(changed)),
 )
 def test_no_argument_of_the_guarantee_can_change_between_openings(tmp_path, changed):
-    with FLIPHAT(**GIVEN, store=tmp_path / "s") as policy:
+    with FLIPHAT(**nested(GIVEN), store=tmp_path / "s") as policy:
         play(policy, "a")
     (name,) = changed
     given = GIVEN | changed
     if name == "episodes":
         given = {key: value for key, value in given.items() if key not in ("first_episode", "growth")}
     with pytest.raises(StoreError, match=rf"other arguments: .*\b{name} was "):
-        FLIPHAT(**given, store=tmp_path / "s")
-    FLIPHAT(**GIVEN, store=tmp_path / "s").close()  # as it was, it opens
+        FLIPHAT(**nested(given), store=tmp_path / "s")
+    FLIPHAT(**nested(GIVEN), store=tmp_path / "s").close()  # as it was, it opens

@@ -56,6 +56,7 @@ def add(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
+    from fliphat.fit.options import named
     from fliphat.lab.planning.output import show_plan
 
     return show_plan(
@@ -69,7 +70,7 @@ def run(chosen: argparse.Namespace) -> int:
         reward_scale=chosen.reward_scale,
         rounds_per_user=chosen.rounds_per_user,
         loss=chosen.loss,
-        fit=chosen.fit,
+        fit=named(chosen.fit),
         arms=chosen.arms,
         matter=chosen.matter,
         correlation=chosen.correlation,

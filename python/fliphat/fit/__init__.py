@@ -30,13 +30,14 @@ from typing import Any, Final
 from fliphat.fit.base import Fit
 from fliphat.fit.dense import Dense
 from fliphat.fit.dense_settings import DenseSettings
-from fliphat.fit.iht import Iht
-from fliphat.fit.pursuit import Pursuit
-from fliphat.fit.settings import EngineSettings, PerEpisode, Settings
+from fliphat.fit.iht import IhtFit
+from fliphat.fit.options import PerEpisode
+from fliphat.fit.pursuit import PursuitFit
+from fliphat.fit.settings import EngineSettings, Settings
 
 __all__ = ["make_fit", "read_settings"]
 
-_FITS: Final[dict[str, Any]] = {"iht": Iht, "pursuit": Pursuit, "dense": Dense}
+_FITS: Final[dict[str, Any]] = {"iht": IhtFit, "pursuit": PursuitFit, "dense": Dense}
 
 
 def make_fit(settings: EngineSettings) -> Fit[Any, Any]:

@@ -16,24 +16,25 @@ import numpy.typing as npt
 
 from fliphat.fit import defaults, run
 from fliphat.fit.known import KnownEstimate, SparseEstimate
+from fliphat.fit.options import PerEpisode, checked_iterations, checked_step_size
 from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan
-from fliphat.fit.settings import PerEpisode, Settings, checked_iterations, checked_step_size
+from fliphat.fit.settings import Settings
 from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.guarantee import Guarantee, state_guarantee
 from fliphat.privacy.scales import HALF_RANGE, NoiseScales
 
-__all__ = ["Iht", "shrunk"]
+__all__ = ["IhtFit", "shrunk"]
 
 _Number = TypeVar("_Number", int, float)
 
 
-class Iht:
+class IhtFit:
     """Planned or doubling episodes, each fitted from zero or from the estimate before it.
 
     Examples
     --------
-    >>> from fliphat import FLIPHAT
-    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01, fit="iht")._fit
+    >>> from fliphat import FLIPHAT, Iht
+    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01, fit=Iht())._fit
     >>> plan = fit.plan(0, fit.begin())
     >>> plan.rows, plan.sparsity, plan.iterations, plan.warm
     (241, 5, 1, False)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.fit.model import KnownSparse, Told
-from fliphat.fit.pursuit import Pursuit
+from fliphat.fit.pursuit import PursuitFit
 from fliphat.fit.pursuit_plan import PursuitPlan
 from fliphat.fit.pursuit_release import Sums
 from fliphat.fit.settings import Settings
@@ -127,16 +127,16 @@ class PartsFit:
     Examples
     --------
     >>> from fliphat.fit.settings import Settings
-    >>> settings = Settings.checked(dim=100, sparsity=10, epsilon=1.0, delta=1e-5, fit="pursuit")
+    >>> settings = Settings.checked(dim=100, sparsity=10, epsilon=1.0, delta=1e-5)
     >>> fit = PartsFit(settings, rows=20_000)
     >>> fit.parts.count, fit.plan(0, fit.begin())[1].picks.count
     (8, 2)
     """
 
     def __init__(self, settings: Settings, rows: int, *, accounting: str | None = None) -> None:
-        base = Pursuit(settings, accounting=accounting)
+        base = PursuitFit(settings, accounting=accounting)
         if settings.loss == "logistic" and settings.constants is None:
-            base = Pursuit(settings, constants=class_tuning(base.told.mu), accounting=accounting)
+            base = PursuitFit(settings, constants=class_tuning(base.told.mu), accounting=accounting)
         told = base.told
         self.whole = told.dim <= told.sparsity
         self.budget = rows * told.mu / told.sparsity
@@ -146,7 +146,7 @@ class PartsFit:
         if self.whole:
             constants = dataclasses.replace(constants, prune=_WHOLE_PRUNE, moment_share=_WHOLE_MOMENTS)
         settings = dataclasses.replace(settings, first_episode=self.lengths[0])
-        self.pursuit = Pursuit(settings, constants=constants, accounting=accounting)
+        self.pursuit = PursuitFit(settings, constants=constants, accounting=accounting)
 
     def begin(self) -> KnownSparse:
         """Return what is known before anything is released."""

@@ -39,10 +39,10 @@ from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
 from fliphat.privacy.priced import PricedRelease
 
-__all__ = ["Pursuit"]
+__all__ = ["PursuitFit"]
 
 
-class Pursuit:
+class PursuitFit:
     """Episodes whose length and picks follow what was found.
 
     Parameters
@@ -57,7 +57,7 @@ class Pursuit:
     Examples
     --------
     >>> from fliphat import FLIPHAT
-    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01, fit="pursuit")._fit
+    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01)._fit
     >>> plan = fit.plan(0, fit.begin())
     >>> plan.rows, plan.picks.count, plan.release.price <= 0.01
     (119, 1, True)

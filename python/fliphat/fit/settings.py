@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Final, Protocol, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from fliphat import arguments
 from fliphat.fit import defaults, kept_tuning
 from fliphat.fit.known import SparseEstimate
+from fliphat.fit.options import Iht, PerEpisode, Pursuit, per_episode
 from fliphat.fit.tuning import Tuning
-from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, check_delta
+from fliphat.privacy.scales import MAX_COUNT, check_delta
 
 __all__ = [
-    "DEFAULT_FIT",
-    "FITS",
     "EngineSettings",
-    "PerEpisode",
     "Settings",
-    "checked_iterations",
-    "checked_step_size",
     "complete",
 ]
 
-#: A number, a sequence of one number an episode (the last one repeats), or a function of a fit's rows n.
-PerEpisode: TypeAlias = float | Sequence[float] | Callable[[int], float]
-
-#: Names of fits.
-FITS: Final = ("pursuit", "iht")
-
-#: The fit where no argument asks for another.
-DEFAULT_FIT: Final = "pursuit"
-
 _LARGEST_DIM: Final = 2**31 - 1
-_MOST_ITERATIONS: Final = 10_000
 _FUNCTION: Final = "a function"
 
 
@@ -93,23 +78,23 @@ class Settings:
     sparsity: int
     epsilon: float
     delta: float
-    episodes: str
-    warm_start: bool
     first_episode: int | None
-    growth: float
-    mechanism: str
     loss: str
     rounds_per_user: int
     context_scale: float
     reward_scale: float
     gradient_clip: float
-    reward_clip: float | None
     l1_radius: float
-    iterations: PerEpisode | None
-    step_size: PerEpisode | None
     dtype: str
     seed: int | None
-    fit: str = "iht"
+    fit: str
+    episodes: str = "planned"
+    warm_start: bool = True
+    growth: float = defaults.growth(warm_start=True)
+    mechanism: str = "exponential"
+    reward_clip: float | None = None
+    iterations: PerEpisode | None = None
+    step_size: PerEpisode | None = None
     accounting: str = "exact"
     exploration: PerEpisode = 0.0
     intercept: bool = True
@@ -129,128 +114,93 @@ class Settings:
         sparsity: object,
         epsilon: object,
         delta: float,
-        episodes: str = "planned",
-        warm_start: object = True,
-        first_episode: object = None,
-        growth: object = None,
-        mechanism: str | None = None,
+        fit: Pursuit | Iht | None = None,
         loss: str = "squared",
         rounds_per_user: object = 1,
+        first_episode: object = None,
         context_scale: object = 1.0,
         reward_scale: object = 1.0,
-        gradient_clip: object = None,
-        reward_clip: object = None,
-        l1_radius: object = None,
-        iterations: PerEpisode | None = None,
-        step_size: PerEpisode | None = None,
+        reward_range: object = None,
+        exploration: PerEpisode = 0.0,
         dtype: object = "float32",
         seed: object = None,
-        exploration: PerEpisode = 0.0,
-        fit: str | None = None,
-        intercept: object = True,
-        reward_range: object = None,
-        column_scales: object = None,
-        start: object = None,
-        default_fit: str = DEFAULT_FIT,
     ) -> Settings:
-        """Return the arguments with defaults filled in; errors name the argument.
-
-        `default_fit` is taken where neither `fit` nor an argument that only one fit has decides: pursuit, or
-        what a store was made with.
-        """
+        """Return the arguments with defaults filled in; errors name the argument."""
         dim = arguments.integer("dim", dim, 1, _LARGEST_DIM)
         sparsity = arguments.integer("sparsity", sparsity, 1, dim)
-        arguments.choice("episodes", episodes, ("planned", "doubling"))
         arguments.choice("loss", loss, ("squared", "logistic"))
-        fit = _checked_fit(
-            fit,
-            {
-                "episodes='doubling'": episodes == "doubling",
-                "delta=0": delta == 0,
-                "mechanism='laplace'": mechanism == "laplace",
-                "warm_start=False": not warm_start,
-                "growth": growth is not None,
-                "gradient_clip": gradient_clip is not None,
-                "reward_clip": reward_clip is not None,
-                "l1_radius": l1_radius is not None,
-                "iterations": iterations is not None,
-                "step_size": step_size is not None,
-                "start": start is not None,
-            },
-            default_fit,
-        )
-        if mechanism is None:
-            mechanism = "exponential"
-        arguments.choice("mechanism", mechanism, MECHANISMS)
-        if not isinstance(warm_start, (bool, np.bool_)):
-            raise TypeError(f"warm_start must be True or False, got {type(warm_start).__name__}")
+        fit = Pursuit() if fit is None else fit
+        if not isinstance(fit, (Pursuit, Iht)):
+            raise TypeError(f"fit must be Pursuit(...) or Iht(...), got {fit!r}")
+        if delta == 0 and isinstance(fit, Pursuit):
+            raise ValueError("delta=0 (pure privacy) needs fit=Iht(): pursuit releases Gaussian values")
         if first_episode is not None:
             first_episode = arguments.integer("first_episode", first_episode, 1, MAX_COUNT)
-            if episodes != "planned":
-                raise ValueError(
-                    "first_episode is only for episodes='planned': doubling episodes start with 1 round"
-                )
-        if growth is None:
-            growth = defaults.growth(warm_start=bool(warm_start))
-        elif episodes != "planned":
-            raise ValueError("growth is only for episodes='planned': doubling episodes double")
         context_scale = arguments.positive("context_scale", context_scale)
         pilot = isinstance(reward_scale, str)
         if pilot:
             arguments.choice("reward_scale", reward_scale, ("estimate",))
+            if loss == "logistic":
+                raise ValueError("reward_scale must be a number with loss='logistic': rewards are 0 and 1")
             reward_scale = 1.0
         reward_scale = arguments.positive("reward_scale", reward_scale)
-        if not isinstance(intercept, (bool, np.bool_)):
-            raise TypeError(f"intercept must be True or False, got {type(intercept).__name__}")
-        ours = {
-            "reward_scale='estimate'": pilot,
-            "intercept=False": not intercept,
-            "reward_range": reward_range is not None,
-            "column_scales": column_scales is not None,
-        }
-        for name, given in ours.items():
-            if given and fit != "pursuit":
-                raise ValueError(f"{name} is only for fit='pursuit', got fit={fit!r}")
-        if pilot and loss == "logistic":
-            raise ValueError("reward_scale must be a number with loss='logistic': rewards are 0 and 1")
-        if start is not None and not warm_start:
-            raise ValueError("start needs warm_start=True: other fits begin at 0")
-        begin = None if start is None else _checked_start(start, dim)
-        if seed is not None:
-            seed = arguments.integer("seed", seed, 0, 2**64 - 1)
-        return cls(
+        common = cls(
             dim=dim,
             sparsity=sparsity,
             epsilon=arguments.positive("epsilon", epsilon),
             delta=check_delta(delta),
-            episodes=episodes,
-            warm_start=bool(warm_start),
             first_episode=first_episode,
-            growth=arguments.within("growth", growth, 1.0, 16.0),
-            mechanism=mechanism,
             loss=loss,
             rounds_per_user=arguments.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT),
             context_scale=context_scale,
             reward_scale=reward_scale,
-            gradient_clip=defaults.bandit_clip(context_scale, reward_scale)
-            if gradient_clip is None
-            else arguments.positive("gradient_clip", gradient_clip),
-            reward_clip=None if reward_clip is None else arguments.positive("reward_clip", reward_clip),
-            l1_radius=defaults.l1_radius(sparsity, context_scale, reward_scale * defaults.curvature(loss))
-            if l1_radius is None
-            else arguments.positive("l1_radius", l1_radius),
-            iterations=_checked_per_episode("iterations", iterations, checked_iterations),
-            step_size=_checked_per_episode("step_size", step_size, checked_step_size),
+            gradient_clip=defaults.bandit_clip(context_scale, reward_scale),
+            l1_radius=defaults.l1_radius(sparsity, context_scale, reward_scale * defaults.curvature(loss)),
             dtype=checked_dtype(dtype),
-            seed=seed,
-            fit=fit,
+            seed=None if seed is None else arguments.integer("seed", seed, 0, 2**64 - 1),
+            fit=fit.name,
             exploration=_checked_exploration(exploration),
-            intercept=bool(intercept),
             reward_range=checked_range(reward_range),
-            column_scales=_checked_column_scales(column_scales, dim),
             pilot=pilot,
-            start_indices=None if begin is None else tuple(begin.indices.tolist()),
-            start_values=None if begin is None else tuple(begin.values.tolist()),
+        )
+        return common._with_pursuit(fit) if isinstance(fit, Pursuit) else common._with_iht(fit)
+
+    def _with_pursuit(self, fit: Pursuit) -> Settings:
+        scales: Any = fit.column_scales
+        if scales is not None and len(scales) != self.dim:
+            raise ValueError(
+                f"column_scales must have shape ({self.dim},), one size for each column, got {len(scales)}"
+            )
+        return replace(self, intercept=bool(fit.intercept), column_scales=scales)
+
+    def _with_iht(self, fit: Iht) -> Settings:
+        for name, given in (
+            ("reward_scale='estimate'", self.pilot),
+            ("reward_range", self.reward_range is not None),
+        ):
+            if given:
+                raise ValueError(f"{name} is only for fit=Pursuit(), got fit=Iht()")
+        if self.first_episode is not None and fit.episodes != "planned":
+            raise ValueError(
+                "first_episode is only for episodes='planned': doubling episodes start with 1 round"
+            )
+        start: Any = fit.start
+        if start is not None and start.dim != self.dim:
+            raise ValueError(f"start must have dim = {self.dim} coefficients, got {start.dim}")
+        warm = bool(fit.warm_start)
+        return replace(
+            self,
+            episodes=fit.episodes,
+            warm_start=warm,
+            growth=defaults.growth(warm_start=warm) if fit.growth is None else fit.growth,
+            mechanism=fit.mechanism,
+            gradient_clip=self.gradient_clip if fit.gradient_clip is None else fit.gradient_clip,
+            reward_clip=fit.reward_clip,
+            l1_radius=self.l1_radius if fit.l1_radius is None else fit.l1_radius,
+            iterations=fit.iterations,
+            step_size=fit.step_size,
+            start_indices=None if start is None else tuple(start.indices.tolist()),
+            start_values=None if start is None else tuple(start.values.tolist()),
         )
 
     @property
@@ -318,34 +268,7 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
         "start_values": None,
         "constants": unrecorded,
     }
-    kept = {name: value for name, value in record.items() if name not in ("calibration", "context_bound")}
-    return {"fit": "iht", "accounting": "zcdp"} | new | kept
-
-
-def _checked_start(start: object, dim: int) -> SparseEstimate:
-    """Return a public estimate, given as one or as `dim` coefficients."""
-    dense = start.to_dense() if isinstance(start, SparseEstimate) else np.asarray(start)
-    if dense.dtype.kind not in "fiub":
-        raise TypeError(f"start must hold real numbers, got dtype {dense.dtype}")
-    dense = dense.astype(np.float64)
-    if dense.shape != (dim,) or not np.isfinite(dense).all() or not dense.any():
-        raise ValueError(
-            f"start must be an estimate or an array of dim = {dim} finite coefficients, not all of them 0, "
-            f"got shape {dense.shape}"
-        )
-    return SparseEstimate.from_dense(dense)
-
-
-def checked_iterations(value: object) -> int:
-    """Return M, from 0: no iteration computes and releases nothing."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return arguments.integer("iterations", value, 0, _MOST_ITERATIONS)
-
-
-def checked_step_size(value: object) -> float:
-    """Return eta, above 0."""
-    return arguments.positive("step_size", value)
+    return {"fit": "iht", "accounting": "zcdp"} | new | record
 
 
 def checked_share(value: object) -> float:
@@ -354,33 +277,10 @@ def checked_share(value: object) -> float:
 
 
 def _checked_exploration(given: PerEpisode) -> PerEpisode:
-    checked = _checked_per_episode("exploration", given, checked_share)
+    checked = per_episode("exploration", given, checked_share)
     if checked is None:
         raise TypeError("exploration must be a share, a sequence of shares or a function, got None")
     return checked
-
-
-def _checked_per_episode(
-    name: str, given: PerEpisode | None, check: Callable[[object], float]
-) -> PerEpisode | None:
-    if given is None or callable(given):
-        return given
-    if isinstance(given, (list, tuple, np.ndarray)):
-        if len(given) == 0:
-            raise ValueError(f"{name} must have at least one number, got an empty sequence")
-        return tuple(check(value) for value in given)
-    return check(given)
-
-
-def _checked_fit(fit: str | None, only_iht: dict[str, bool], default: str) -> str:
-    """Return the fit: hard thresholding where an argument is given that only it has."""
-    given = [name for name, is_given in only_iht.items() if is_given]
-    if fit is None:
-        return "iht" if given else default
-    arguments.choice("fit", fit, FITS)
-    if fit == "pursuit" and given:
-        raise ValueError(f"fit must be 'iht' with {given[0]}, got 'pursuit'")
-    return fit
 
 
 def checked_range(given: Any) -> tuple[float, float] | None:
@@ -393,20 +293,6 @@ def checked_range(given: Any) -> tuple[float, float] | None:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise ValueError(f"reward_range must be finite with low < high, got {given!r}")
     return low, high
-
-
-def _checked_column_scales(given: Any, dim: int) -> tuple[float, ...] | None:
-    if given is None:
-        return None
-    scales = np.asarray(given, np.float64)
-    if scales.shape != (dim,):
-        raise ValueError(
-            f"column_scales must have shape ({dim},), one size for each column, got shape {scales.shape}"
-        )
-    if not (np.isfinite(scales).all() and scales.min() >= 1e-30 and scales.max() <= 1e30):
-        ends = f"{float(scales.min())!r} to {float(scales.max())!r}"
-        raise ValueError(f"column_scales must be from 1e-30 to 1e30, got {ends}")
-    return tuple(scales.tolist())
 
 
 def checked_dtype(dtype: object) -> str:

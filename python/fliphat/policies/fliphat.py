@@ -7,8 +7,8 @@
 | episode l, N_l | `episode`, its `rounds` in `history` |
 | beta-hat_l, from episode l - 1 alone | `history[l - 1].estimate` |
 
-With ``episodes="doubling", warm_start=False`` episodes and fits are the paper's, with noise that
-is proven; :mod:`fliphat.paper` has its algorithms as printed.
+With ``fit=Iht(episodes="doubling", warm_start=False)`` it has the paper's episodes and fit, with noise that
+is proven. The algorithms as printed are in :mod:`fliphat.paper`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.fit import make_fit, read_settings
-from fliphat.fit.settings import DEFAULT_FIT, FITS, EngineSettings, PerEpisode, Settings
+from fliphat.fit.options import Iht, PerEpisode, Pursuit
+from fliphat.fit.settings import EngineSettings, Settings
 from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.store.opening import DURABILITIES, kept_choices, opened_engine, recorded_settings
-from fliphat.policies.types import SnapshotError, SparseEstimate
+from fliphat.policies.types import SnapshotError
 
 __all__ = ["FLIPHAT"]
 
@@ -47,24 +48,9 @@ class FLIPHAT(LivePolicy):
         s, coordinates an estimate may have; a little above the number that matter.
     epsilon, delta : float
         The privacy budget, for the whole life of the policy. ``delta=0`` asks for pure privacy.
-    fit : {"pursuit", "iht"}, optional
-        "pursuit", the default, is ours: it picks a few new columns an episode and learns scales, correlations
-        and the mean reward as it goes. "iht" is noisy iterative hard thresholding, the paper's fit. A store
-        goes on with the fit it was made with. "iht" is taken where an argument asks for it:
-        ``episodes="doubling"``, ``mechanism="laplace"``, ``delta=0``,
-        ``warm_start=False``, `start`, `growth`, `gradient_clip`, `reward_clip`, `l1_radius`, `iterations`,
-        `step_size`.
-    episodes : {"planned", "doubling"}
-        "planned" plays a first episode of `first_episode` rounds uniformly; each one after is `growth` times
-        longer. "doubling" is the paper's: 1, 2, 4, ... rounds.
-    warm_start : bool
-        Whether a fit starts from the estimate before it, once that is good enough. The paper starts from 0.
-    first_episode : int, optional
-        Rounds of the first planned episode; by default long enough to see coefficients of typical size.
-    growth : float, optional
-        How many times longer a planned episode is than the one before, from 1 to 16; 1.25 by default.
-    mechanism : {"exponential", "laplace"}, optional
-        How coordinates are picked; "laplace" is the paper's peeling.
+    fit : Pursuit or Iht, optional
+        :class:`~fliphat.Pursuit`, the default, is ours. :class:`~fliphat.Iht` is noisy iterative hard
+        thresholding, the paper's fit. A store goes on with the fit it was made with.
     loss : {"squared", "logistic"}
         "logistic" for rewards 0 and 1, such as clicks.
     rounds_per_user : int
@@ -74,18 +60,10 @@ class FLIPHAT(LivePolicy):
         Public guesses of the typical size of one context coordinate and of a reward. Pursuit corrects both
         from what it releases. ``reward_scale="estimate"`` buys centre and spread of the rewards with a first
         episode of its own, wherever they are.
-    intercept : bool
-        Whether rewards may have a mean other than 0 (pursuit).
     reward_range : (low, high), optional
         Public bounds of rewards, such as (0, 1): rare large ones are then not cut (pursuit).
-    column_scales : array_like, shape (dim,), optional
-        Public sizes of columns whose units differ; they are divided by them (pursuit).
-    gradient_clip : float, optional
-        Bound on each coordinate of a row's gradient; by default ``0.8 * context_scale * reward_scale``.
-    reward_clip, l1_radius : float, optional
-        Bounds on rewards (none by default) and on the estimate's l1 norm.
-    iterations, step_size : number, sequence or function, optional
-        M and eta: one number, one for each episode (the last one repeats), or a function of the fit's rows n.
+    first_episode : int, optional
+        Rounds of the first planned episode; by default long enough to see coefficients of typical size.
     exploration : number, sequence or function, default 0
         The public share of rounds, from 0 to 1, that play a uniform arm instead of a best one: one number,
         one for each episode (the last one repeats), or a function of the episode's number. With a share
@@ -94,10 +72,6 @@ class FLIPHAT(LivePolicy):
         How chosen rows and rewards are kept.
     seed : int, optional
         For simulation only: nothing is private then, and `guarantee` says so.
-    start : SparseEstimate or array_like, shape (dim,), optional
-        An estimate to begin with (iht): the first episode plays by it, and its fit starts there. It must be
-        **public and not derived from the people of this policy**: from the literature, from another study, or
-        released by a policy for other people. Nothing checks that, and the guarantee rests on it.
     store : path or URL, optional
         A directory that keeps the policy through crashes, or a database, ``"postgresql://..."``, that any
         number of workers play it in; see ``docs/durability.md``. It holds private rows.
@@ -150,28 +124,16 @@ class FLIPHAT(LivePolicy):
         epsilon: float,
         delta: float,
         *,
-        fit: Literal["pursuit", "iht"] | None = None,
-        episodes: Literal["planned", "doubling"] = "planned",
-        warm_start: bool = True,
-        first_episode: int | None = None,
-        growth: float | None = None,
-        mechanism: Literal["exponential", "laplace"] | None = None,
+        fit: Pursuit | Iht | None = None,
         loss: Literal["squared", "logistic"] = "squared",
         rounds_per_user: int = 1,
+        first_episode: int | None = None,
         context_scale: float = 1.0,
         reward_scale: float | Literal["estimate"] = 1.0,
-        intercept: bool = True,
         reward_range: tuple[float, float] | None = None,
-        column_scales: npt.ArrayLike | None = None,
-        gradient_clip: float | None = None,
-        reward_clip: float | None = None,
-        l1_radius: float | None = None,
-        iterations: PerEpisode | None = None,
-        step_size: PerEpisode | None = None,
         exploration: PerEpisode = 0.0,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
-        start: npt.ArrayLike | SparseEstimate | None = None,
         store: str | os.PathLike[str] | None = None,
         witness: str | os.PathLike[str] | None = None,
         durability: Literal["full", "batch", "group"] = "full",
@@ -182,40 +144,27 @@ class FLIPHAT(LivePolicy):
         # A store goes on with the fit, the noise and the constants it was made with, whatever a new one would
         # get; that of another policy is refused by whoever opens it, and says what is wrong.
         kept = None if store is None else kept_choices(store)
-        if kept is not None and kept.fit not in FITS:
-            kept = None
+        if fit is None and kept is not None and kept.fit == Iht.name:
+            fit = Iht()
         settings = Settings.checked(
-            default_fit=DEFAULT_FIT if kept is None else kept.fit,
             dim=dim,
             sparsity=sparsity,
             epsilon=epsilon,
             delta=delta,
             fit=fit,
-            episodes=episodes,
-            warm_start=warm_start,
-            first_episode=first_episode,
-            growth=growth,
-            mechanism=mechanism,
             loss=loss,
             rounds_per_user=rounds_per_user,
+            first_episode=first_episode,
             context_scale=context_scale,
             reward_scale=reward_scale,
-            intercept=intercept,
             reward_range=reward_range,
-            column_scales=column_scales,
-            gradient_clip=gradient_clip,
-            reward_clip=reward_clip,
-            l1_radius=l1_radius,
-            iterations=iterations,
-            step_size=step_size,
             exploration=exploration,
             dtype=dtype,
             seed=seed,
-            start=start,
         )
         arguments.choice("durability", durability, DURABILITIES)
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
-        if kept is not None:
+        if kept is not None and kept.fit in (Pursuit.name, Iht.name):
             constants = kept.constants if settings.fit == kept.fit else None
             settings = dataclasses.replace(settings, accounting=kept.accounting, constants=constants)
         opened = opened_engine(
@@ -234,8 +183,7 @@ class FLIPHAT(LivePolicy):
         cls,
         store: str | os.PathLike[str],
         *,
-        iterations: PerEpisode | None = None,
-        step_size: PerEpisode | None = None,
+        fit: Iht | None = None,
         exploration: PerEpisode | None = None,
         witness: str | os.PathLike[str] | None = None,
         durability: Literal["full", "batch", "group"] = "full",
@@ -248,8 +196,9 @@ class FLIPHAT(LivePolicy):
         Parameters
         ----------
         store : path or URL
-        iterations, step_size, exploration : function, optional
-            Only if the policy was made with functions, which a store can't hold.
+        fit, exploration : optional
+            Only if the policy was made with functions, which a store can't hold: `exploration`, or
+            ``fit=Iht(iterations=..., step_size=...)``.
         witness, durability, memory_limit, retention, reward_timeout
             As in the constructor; the store does not remember them.
 
@@ -268,7 +217,7 @@ class FLIPHAT(LivePolicy):
         ...         print(policy)
         FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=0.01)
         """
-        functions = {"iterations": iterations, "step_size": step_size, "exploration": exploration}
+        functions = _functions(fit, exploration)
         arguments.choice("durability", durability, DURABILITIES)
         limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
         engine = cls._engine_for(read_settings(recorded_settings(store), functions), limit, ages)
@@ -299,8 +248,7 @@ class FLIPHAT(LivePolicy):
         cls,
         path: str | os.PathLike[str],
         *,
-        iterations: PerEpisode | None = None,
-        step_size: PerEpisode | None = None,
+        fit: Iht | None = None,
         exploration: PerEpisode | None = None,
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
         retention: AgeLimit | None = None,
@@ -311,8 +259,8 @@ class FLIPHAT(LivePolicy):
         Parameters
         ----------
         path : path
-        iterations, step_size, exploration : function, optional
-            Only if the policy was made with functions, which a file can't hold.
+        fit, exploration : optional
+            As in `open`.
         memory_limit, retention, reward_timeout : optional
             As in the constructor; the file does not remember them.
 
@@ -321,10 +269,16 @@ class FLIPHAT(LivePolicy):
         SnapshotError
             If the file is damaged, truncated, from a newer version or was loaded before.
         """
-        functions = {"iterations": iterations, "step_size": step_size, "exploration": exploration}
+        functions = _functions(fit, exploration)
         ages = Ages(retention, reward_timeout)
         return cls._loaded(path, functions, checked_memory_limit(memory_limit), ages)
 
     def __repr__(self) -> str:
         s = self._settings
         return f"FLIPHAT(dim={s.dim}, sparsity={s.sparsity}, epsilon={s.epsilon}, delta={s.delta})"
+
+
+def _functions(fit: Iht | None, exploration: PerEpisode | None) -> dict[str, PerEpisode | None]:
+    """Return what a file can't hold and the caller gives again."""
+    fit = Iht() if fit is None else fit
+    return {"iterations": fit.iterations, "step_size": fit.step_size, "exploration": exploration}

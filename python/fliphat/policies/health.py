@@ -102,7 +102,7 @@ def _alternating(estimates: Sequence[SparseEstimate]) -> str | None:
         return None
     return (
         "estimates alternate: one points against the one before it. Contexts may be correlated or larger "
-        "than context_scale says: use fit='pursuit', give a larger context_scale, or a smaller step_size"
+        "than context_scale says: use fit=Pursuit(), give a larger context_scale, or a smaller step_size"
     )
 
 
@@ -113,7 +113,7 @@ def _unrelated(estimates: Sequence[SparseEstimate]) -> str | None:
         return None
     return (
         "picks do not stand out: estimates in a row have no column in common. Check reward_scale and "
-        "context_scale, take the mean out of rewards (fit='pursuit' does), or use more rounds or epsilon"
+        "context_scale, take the mean out of rewards (fit=Pursuit() does), or use more rounds or epsilon"
     )
 
 

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from fliphat import process
 from fliphat.fit import make_fit, read_settings
 from fliphat.fit.base import Known
-from fliphat.fit.settings import EngineSettings, PerEpisode
+from fliphat.fit.options import PerEpisode
+from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine import snapshot, state
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.each import Single

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import arguments
+from fliphat import Pursuit, arguments
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.one_fit import OneFit
 from fliphat.fit.parts import PartsFit
@@ -80,10 +80,9 @@ def plan_parts(public: OneFit, *, intercept: bool, residual_scale: float, accoun
         rounds_per_user=public.rows_per_user,
         context_scale=public.feature_scale,
         reward_scale=residual_scale,
-        intercept=intercept,
+        fit=Pursuit(intercept=intercept),
         dtype="float64",
         seed=public.seed,
-        fit="pursuit",
     )
     return PartsFit(settings, public.rows, accounting=accounting)
 

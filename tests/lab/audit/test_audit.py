@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fliphat import FLIPHAT, _native, cli, kernels
+from fliphat import FLIPHAT, Iht, _native, cli, kernels
 from fliphat.lab.audit import Case, Finding, audit_case
 from fliphat.lab.audit import pursuit as _audit_pursuit
 from fliphat.lab.audit.bounds import bound_event, choose_event, clopper_pearson, epsilon_bound
@@ -43,7 +43,7 @@ def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
     y = X[:, 1].astype(float)
     with recorded_fits() as calls:
         if estimator == "policy":
-            policy = FLIPHAT(dim=5, sparsity=2, epsilon=1.0, delta=0.1, first_episode=12, fit="iht", seed=3)
+            policy = FLIPHAT(dim=5, sparsity=2, epsilon=1.0, delta=0.1, first_episode=12, fit=Iht(), seed=3)
             decisions = policy.select_batch(X[:, None])
             policy.update_batch(decisions.ids[:9], y[:9])  # three rewards never come
             policy.select_batch(X[:1, None])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fliphat
-from fliphat import FLIPHAT, cli
+from fliphat import FLIPHAT, Iht, Pursuit, cli
 from fliphat.environments import Equicorrelated, SparseLinear
 from fliphat.simulation import play
 
@@ -32,7 +32,7 @@ def simulated_start(rounds, epsilon, dim, coefficient, loss="squared"):
             noise_scale=math.sqrt(max(scale**2 - TRULY * coefficient**2, 0.0)),
             seed=seed,
         )
-        policy = FLIPHAT(dim, 10, epsilon, 0.01, reward_scale=scale, loss=loss, fit="iht", seed=seed)
+        policy = FLIPHAT(dim, 10, epsilon, 0.01, reward_scale=scale, loss=loss, fit=Iht(), seed=seed)
         total += play(policy, environment, rounds, to_the_end=True).regret
     level = total[: policy.history[0].rounds].mean()
     before = None
@@ -54,7 +54,7 @@ def simulated_start(rounds, epsilon, dim, coefficient, loss="squared"):
 def test_the_predicted_round_is_within_a_factor_2_of_the_simulated(epsilon, dim, coefficient):
     found = fliphat.plan(
         dim=dim, sparsity=10, epsilon=epsilon, delta=0.01, reward_scale=REWARD_SCALE,
-        coefficient=coefficient, fit="iht",
+        coefficient=coefficient, fit=Iht(),
     )  # fmt: skip
     # Rounds enough to tell a prediction that is right from one that is 2 times too early.
     rounds = 4 * found.learning_starts
@@ -66,7 +66,7 @@ def test_the_predicted_round_is_within_a_factor_2_of_the_simulated(epsilon, dim,
 def test_clicks_are_predicted_within_a_factor_3(epsilon, coefficient):
     found = fliphat.plan(
         dim=200, sparsity=10, epsilon=epsilon, delta=0.01, coefficient=coefficient, loss="logistic",
-        fit="iht",
+        fit=Iht(),
     )  # fmt: skip
     rounds = 4 * found.learning_starts
     ratio = found.learning_starts / simulated_start(rounds, epsilon, 200, coefficient, "logistic")
@@ -74,8 +74,8 @@ def test_clicks_are_predicted_within_a_factor_3(epsilon, coefficient):
 
 
 def test_episodes_are_those_that_the_policy_plays():
-    found = fliphat.plan(**NUMBERS, reward_scale=1.5, rounds=3000, fit="iht")
-    policy = FLIPHAT(**NUMBERS, reward_scale=1.5, fit="iht", seed=1)
+    found = fliphat.plan(**NUMBERS, reward_scale=1.5, rounds=3000, fit=Iht())
+    policy = FLIPHAT(**NUMBERS, reward_scale=1.5, fit=Iht(), seed=1)
     play(policy, SparseLinear(400, seed=1), 3000)
     for planned, facts in zip(found.episodes, policy.history, strict=False):
         assert (planned.episode, planned.first_round) == (facts.episode, facts.first_round)
@@ -83,18 +83,18 @@ def test_episodes_are_those_that_the_policy_plays():
         assert planned.noise == facts.noise_scale
     assert len(found.episodes) == len(policy.history) + 1
     assert found.episodes[-1].first_round <= 3000 < found.episodes[-1].released_before
-    assert found.guarantee == str(FLIPHAT(**NUMBERS, fit="iht").guarantee)
+    assert found.guarantee == str(FLIPHAT(**NUMBERS, fit=Iht()).guarantee)
     assert found.guarantee.startswith("Proven")
 
 
 def test_the_first_episode_of_pursuit_is_the_one_it_plays():
-    found = fliphat.plan(**NUMBERS, reward_scale=1.5, rounds=3000, fit="pursuit")
-    policy = FLIPHAT(**NUMBERS, reward_scale=1.5, fit="pursuit", seed=1)
+    found = fliphat.plan(**NUMBERS, reward_scale=1.5, rounds=3000, fit=Pursuit())
+    policy = FLIPHAT(**NUMBERS, reward_scale=1.5, fit=Pursuit(), seed=1)
     play(policy, SparseLinear(400, seed=1), 1000)
     planned, facts = found.episodes[0], policy.history[0]
     assert (planned.rounds, planned.picks, planned.noise) == (facts.rounds, facts.sparsity, facts.noise_scale)
     assert found.episodes[-1].first_round <= 3000 < found.episodes[-1].released_before
-    assert found.guarantee == str(FLIPHAT(**NUMBERS, fit="pursuit").guarantee)
+    assert found.guarantee == str(FLIPHAT(**NUMBERS, fit=Pursuit()).guarantee)
 
 
 COURSES = {
@@ -140,7 +140,7 @@ def simulated_course(rounds, seeds, **numbers):
             seed=seed,
         )
         policy = FLIPHAT(
-            dim, numbers["sparsity"], numbers["epsilon"], 0.01, reward_scale=REWARD_SCALE, fit="pursuit",
+            dim, numbers["sparsity"], numbers["epsilon"], 0.01, reward_scale=REWARD_SCALE, fit=Pursuit(),
             seed=seed,
         )  # fmt: skip
         found.append(play(policy, environment, rounds, to_the_end=True).regret)
@@ -155,7 +155,7 @@ def test_the_predicted_course_is_the_simulated(name):
         **NUMBERS, "arms": 3, "matter": 5, "coefficient": 0.6, "correlation": 0.0, "intercept": 0.0,
         **COURSES[name],
     }  # fmt: skip
-    found = fliphat.plan(**numbers, reward_scale=REWARD_SCALE, rounds=rounds, fit="pursuit")
+    found = fliphat.plan(**numbers, reward_scale=REWARD_SCALE, rounds=rounds, fit=Pursuit())
     regret = simulated_course(rounds, seeds, **numbers)
     # As in a plan, the worst run counts as the second worst: one in a few hundred is lost for long.
     totals = np.sort(regret.sum(axis=1))
@@ -174,16 +174,16 @@ def test_the_predicted_course_is_the_simulated(name):
 
 
 def test_rare_clicks_on_sparse_rows_are_not_promised_early():
-    clicks = {**NUMBERS, "loss": "logistic", "fit": "pursuit", "rounds": 10_000}
+    clicks = {**NUMBERS, "loss": "logistic", "rounds": 10_000}
     assert fliphat.plan(**clicks).learning_starts < 3000
-    rare = fliphat.plan(**clicks, intercept=-3.0, nonzeros=20)
+    rare = fliphat.plan(**clicks, fit=Pursuit(intercept=-3.0), nonzeros=20)
     assert rare.learning_starts is None and rare.regret > 0.9 * rare.random_regret
     assert "Values of a context are 0 but for 20 that are normal" in str(rare)
     assert "Rewards have log odds of -3" in str(rare)
 
 
 def test_no_number_is_printed_as_zero():
-    shown = str(fliphat.plan(**NUMBERS, rounds=50_000, fit="pursuit"))
+    shown = str(fliphat.plan(**NUMBERS, rounds=50_000, fit=Pursuit()))
     rows = [line.split() for line in shown.splitlines()[2:40] if line.strip()]
     noises = [row[4] for row in rows if row[0].isdigit()]
     assert len(noises) > 20 and all(float(noise) > 0 for noise in noises)
@@ -223,7 +223,7 @@ def starts(**changes):
     ],
 )
 def test_what_is_harder_starts_later(harder, easier):
-    assert starts(**harder, fit="iht") > starts(**easier, fit="iht")
+    assert starts(**harder, fit=Iht()) > starts(**easier, fit=Iht())
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_what_is_harder_starts_later(harder, easier):
 )
 def test_what_is_harder_costs_more_with_pursuit(harder, easier):
     # Learning starts with an episode, so the round may be the same.
-    usual = {**NUMBERS, "coefficient": 0.5, "rounds": 8_000, "fit": "pursuit"}
+    usual = {**NUMBERS, "coefficient": 0.5, "rounds": 8_000}
     costs = [fliphat.plan(**{**usual, **changes}) for changes in (harder, easier)]
     assert costs[0].regret / costs[0].random_regret > costs[1].regret / costs[1].random_regret
 
@@ -260,7 +260,7 @@ def test_units_do_not_matter(fit, units):
 
 
 def test_the_same_numbers_make_the_same_plan():
-    numbers = {**NUMBERS, "rounds": 1000, "fit": "pursuit"}
+    numbers = {**NUMBERS, "rounds": 1000}
     assert fliphat.plan(**numbers) == fliphat.plan(**numbers)
 
 
@@ -268,7 +268,7 @@ def test_what_cant_be_found_is_said():
     found = fliphat.plan(**NUMBERS, coefficient=1e-3)
     assert found.learning_starts is None and found.with_half_epsilon is None
     assert "not found within 20,000 rounds" in str(found)
-    half = fliphat.plan(**NUMBERS, coefficient=0.3, rounds=600, fit="iht")
+    half = fliphat.plan(**NUMBERS, coefficient=0.3, rounds=600, fit=Iht())
     assert half.learning_starts is not None and half.with_half_epsilon is None
     assert "with epsilon = 0.5 not within 600 rounds" in str(half)
 

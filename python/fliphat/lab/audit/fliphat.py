@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.options import Iht
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Case, Counter, View
 from fliphat.lab.audit.replay import FitCall, Recording, recorded_fits, replaying
@@ -187,12 +188,7 @@ def _policy(person: _Person, seed: int | None = None) -> FLIPHAT:
         epsilon=_EPSILON,
         delta=person.delta,
         first_episode=person.length,
-        growth=1.0,
-        warm_start=False,
-        iterations=1,
-        step_size=1.0,
-        gradient_clip=1.0,
-        l1_radius=1e6,
+        fit=Iht(warm_start=False, growth=1.0, gradient_clip=1.0, l1_radius=1e6, iterations=1, step_size=1.0),
         rounds_per_user=person.covered,
         seed=seed,
     )

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.options import Pursuit
 from fliphat.lab.audit.cases import Case
 from fliphat.lab.audit.steps import StepsCall, counting, recorded_steps
 from fliphat.policies.fliphat import FLIPHAT
@@ -83,7 +84,7 @@ def _recorded(
     told: _Told, before: int, noise: float = 1.0, fits: float = 1
 ) -> tuple[list[StepsCall], list[StepsCall]]:
     """Return the releases of the episode after `before` others, on both sides."""
-    policy = FLIPHAT(**told._asdict(), delta=_DELTA, fit="pursuit", first_episode=_ROUNDS)
+    policy = FLIPHAT(**told._asdict(), delta=_DELTA, fit=Pursuit(), first_episode=_ROUNDS)
     nothing = np.zeros((1, told.dim), np.float32)
     sides: list[list[StepsCall]] = []
     with tempfile.TemporaryDirectory() as directory:

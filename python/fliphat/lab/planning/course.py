@@ -23,7 +23,7 @@ from scipy.special import ndtr
 
 from fliphat.fit import sums
 from fliphat.fit.model import KnownSparse
-from fliphat.fit.pursuit import Pursuit
+from fliphat.fit.pursuit import PursuitFit
 from fliphat.fit.pursuit_plan import RADIUS, PursuitPlan
 from fliphat.lab.planning.world import Chosen, World
 
@@ -73,13 +73,13 @@ class Course:
     >>> world = World(dim=400, arms=3, matter=5, coefficient=0.7, context_scale=1.0, density=1.0,
     ...               correlation=0.0, intercept=0.0, noise=0.1, logistic=False)
     >>> numbers = {"dim": 400, "sparsity": 10, "epsilon": 1.0, "delta": 0.01, "reward_scale": 1.5}
-    >>> course = Course(FLIPHAT(**numbers, fit="pursuit", seed=1)._fit, world, seed=1)
+    >>> course = Course(FLIPHAT(**numbers, seed=1)._fit, world, seed=1)
     >>> regrets = [course.step().regret for _ in range(20)]
     >>> regrets[0] > 0.5 * world.random_regret > regrets[-1]
     True
     """
 
-    def __init__(self, fit: Pursuit, world: World, seed: int, *, sizes: bool = True) -> None:
+    def __init__(self, fit: PursuitFit, world: World, seed: int, *, sizes: bool = True) -> None:
         self._fit, self._world = fit, world
         self._rng = np.random.default_rng([seed, 7])
         self._signs = world.signs(self._rng)

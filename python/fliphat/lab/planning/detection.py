@@ -44,8 +44,8 @@ class Detection:
 
     Examples
     --------
-    >>> from fliphat import FLIPHAT
-    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01, fit="iht")._fit
+    >>> from fliphat import FLIPHAT, Iht
+    >>> fit = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01, fit=Iht())._fit
     >>> detection, known = Detection(fit.settings), fit.begin()
     >>> first, second = (detection.after(fit.plan(episode, known))[0] for episode in (0, 1))
     >>> first > second

@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 from fliphat import arguments
 from fliphat.fit import make_fit
 from fliphat.fit.base import Fit
-from fliphat.fit.iht import Iht
+from fliphat.fit.iht import IhtFit
+from fliphat.fit.options import Iht, Pursuit
 from fliphat.fit.plan import IhtPlan
 from fliphat.fit.settings import Settings
 from fliphat.lab.planning.detection import Detection
@@ -64,7 +65,7 @@ class Plan:
     settings : dict
         The public numbers given.
     episodes : tuple of PlannedEpisode
-        Those that begin within the rounds expected. With ``fit="pursuit"`` all but the first follow what is
+        Those that begin within the rounds expected. With ``fit=Pursuit()`` all but the first follow what is
         found, so lengths, picks and noise are those of a middling course; what is found, and what it is
         worth, are means of all courses at these rounds.
     learning_starts : int or None
@@ -75,7 +76,7 @@ class Plan:
     regret, random_regret : float
         Of all the rounds expected, and of playing them at random.
     regret_range : (float, float) or None
-        With ``fit="pursuit"``, eight runs in ten are between these.
+        With ``fit=Pursuit()``, eight runs in ten are between these.
     assumptions : tuple of str
         What this rests on, in words.
     guarantee : str
@@ -118,7 +119,7 @@ def plan(
     reward_scale: float = 1.0,
     rounds_per_user: int = 1,
     loss: Literal["squared", "logistic"] = "squared",
-    fit: Literal["pursuit", "iht"] | None = None,
+    fit: Pursuit | Iht | None = None,
     arms: int = 3,
     matter: int | None = None,
     correlation: float = 0.0,
@@ -144,7 +145,7 @@ def plan(
         Rounds of one user that are protected together.
     loss : {"squared", "logistic"}
         "logistic" for clicks.
-    fit : {"pursuit", "iht"}, optional
+    fit : Pursuit or Iht, optional
         As for `fliphat.FLIPHAT`.
     arms : int
         Arms offered in a round.
@@ -176,7 +177,7 @@ def plan(
     Examples
     --------
     >>> import fliphat
-    >>> numbers = {"dim": 400, "sparsity": 10, "delta": 0.01, "reward_scale": 1.5, "fit": "pursuit"}
+    >>> numbers = {"dim": 400, "sparsity": 10, "delta": 0.01, "reward_scale": 1.5}
     >>> found = fliphat.plan(epsilon=1.0, **numbers)
     >>> found.learning_starts < found.with_half_epsilon, found.regret < 0.1 * found.random_regret
     (True, True)
@@ -217,7 +218,7 @@ def plan(
     return Plan(
         settings={
             "epsilon": epsilon,
-            **numbers,
+            **numbers | {"fit": settings.fit},
             "rounds": rounds,
             "coefficient": coefficient,
             "arms": arms,
@@ -326,7 +327,7 @@ def _of_pursuit(courses: Courses) -> tuple[PlannedEpisode, ...]:
 
 
 def _of_iht(fit: Fit[Any, Any], world: World, rounds: int) -> tuple[PlannedEpisode, ...]:
-    assert isinstance(fit, Iht)  # one step a fit is for doubling episodes, which are not planned
+    assert isinstance(fit, IhtFit)  # one step a fit is for doubling episodes, which are not planned
     assert isinstance(fit.settings, Settings)
     detection = Detection(fit.settings)
     found: list[PlannedEpisode] = []

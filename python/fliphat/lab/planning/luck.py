@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.pursuit import Pursuit
+from fliphat.fit.pursuit import PursuitFit
 from fliphat.fit.settings import Settings
 from fliphat.lab.planning.course import Course, Step, sizes_of
 from fliphat.lab.planning.world import World
@@ -52,10 +52,10 @@ class Courses:
     def __init__(self, settings: Settings, world: World, rounds: int, *, sizes: bool = True) -> None:
         self._rounds, self._sizes = rounds, sizes_of(world)
         self._matter, self._coefficient = world.matter, world.coefficient
-        first = Pursuit(settings).settings
+        first = PursuitFit(settings).settings
         runs = []
         for seed in range(COURSES):
-            course = Course(Pursuit(dataclasses.replace(first, seed=seed)), world, seed, sizes=sizes)
+            course = Course(PursuitFit(dataclasses.replace(first, seed=seed)), world, seed, sizes=sizes)
             runs.append(_Run(course, rounds))
         # With other signs of the coefficients other regrets are possible: what matters is their mean.
         scale = world.random_regret / float(np.mean([run.random_regret for run in runs]))

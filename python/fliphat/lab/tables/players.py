@@ -64,7 +64,6 @@ class Public:
             "dim": self.arms * self.columns,
             "sparsity": self.sparsity,
             **common,
-            "fit": "pursuit",
             "context_scale": round(0.5 / self.arms**0.5, 3),
             "reward_scale": round((high - low) / 2, 6),
             "exploration": EXPLORATION,

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from fliphat.fit import make_fit, read_settings
 from fliphat.fit.dense_settings import DenseSettings
-from fliphat.fit.settings import EngineSettings, PerEpisode, complete
+from fliphat.fit.options import PerEpisode
+from fliphat.fit.settings import EngineSettings, complete
 from fliphat.policies.engine import snapshot, state
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.health import examine

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import fields
+from typing import Any, Final
 
 import numpy as np
 
-from fliphat import FLIPHAT, arguments
+from fliphat import FLIPHAT, Iht, Pursuit, arguments
 from fliphat.environments import (
     ClassificationBandit,
     Environment,
@@ -19,6 +20,7 @@ from fliphat.environments import (
     margin_family,
     sparse_truth,
 )
+from fliphat.fit.options import named
 from fliphat.lab import peers
 from fliphat.lab.baselines import (
     DoublyRobustLasso,
@@ -63,16 +65,23 @@ for _make in (
     stable_name(_make.__name__)(_make)
 
 
+_IHT_OPTIONS: Final = {field.name for field in fields(Iht)}
+_PURSUIT_OPTIONS: Final = {field.name for field in fields(Pursuit)}
+
+
 @stable_name("private")
-def private(*, environment: Environment, seed: int, **options: Any) -> FLIPHAT:
-    """Return FLIPHAT with proven noise."""
-    return FLIPHAT(environment.dim, seed=seed, **options)
+def private(*, environment: Environment, seed: int, fit: str | None = None, **options: Any) -> FLIPHAT:
+    """Return FLIPHAT with proven noise; what only a fit has may stand beside the other options."""
+    own = {name: options.pop(name) for name in (_IHT_OPTIONS | _PURSUIT_OPTIONS) & options.keys()}
+    if fit is None:
+        fit = "iht" if _IHT_OPTIONS & own.keys() else "pursuit"
+    return FLIPHAT(environment.dim, seed=seed, fit=named(fit, **own), **options)
 
 
 @stable_name("private_with_units")
 def private_with_units(*, environment: SparseLinear, seed: int, **options: Any) -> FLIPHAT:
     """Return FLIPHAT with proven noise that is told the units of the environment's columns."""
-    return FLIPHAT(environment.dim, seed=seed, column_scales=environment.column_scales, **options)
+    return private(environment=environment, seed=seed, column_scales=environment.column_scales, **options)
 
 
 @stable_name("mixed_units")
