@@ -73,11 +73,11 @@ def test_it_says_that_more_columns_may_matter():
 
 
 def test_columns_that_hardly_matter_may_fill_the_support():
-    assert_silent(84, "pursuit")
+    assert_silent(84, Pursuit())
 
 
 def test_columns_that_stand_out_later_are_no_trouble():
-    assert_silent(44, "pursuit")  # none of its picks stood out in the episode that made it
+    assert_silent(44, Pursuit())  # none of its picks stood out in the episode that made it
 
 
 @pytest.mark.slow
