@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT, reference
+from fliphat import FLIPHAT, Iht, reference
 from fliphat.environments import SparseLinear
 from fliphat.simulation import play
 
@@ -13,7 +13,7 @@ BATCH = 2048
 
 def policy(seed):
     return FLIPHAT(
-        dim=DIM, sparsity=10, epsilon=1.0, delta=0.01, reward_scale=1.5, episodes="doubling", seed=seed
+        dim=DIM, sparsity=10, epsilon=1.0, delta=0.01, reward_scale=1.5, fit=Iht(episodes="doubling"), seed=seed
     )
 
 
