@@ -13,7 +13,13 @@ BATCH = 2048
 
 def policy(seed):
     return FLIPHAT(
-        dim=DIM, sparsity=10, epsilon=1.0, delta=0.01, reward_scale=1.5, fit=Iht(episodes="doubling"), seed=seed
+        dim=DIM,
+        sparsity=10,
+        epsilon=1.0,
+        delta=0.01,
+        reward_scale=1.5,
+        seed=seed,
+        fit=Iht(episodes="doubling"),
     )
 
 
