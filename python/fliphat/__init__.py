@@ -49,7 +49,12 @@ _LAZY = {
 }
 
 
+_ROOMS = ("contexts", "environments", "evaluation")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(_LAZY[name]), name)
@@ -58,4 +63,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*__all__, *_LAZY, *_ROOMS})

@@ -29,8 +29,9 @@ def test_one_line_gives_table_figure_and_report(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["fliphat", *line])
     assert cli.main([*line, "--workers", "1"]) == 0
     shown = capsys.readouterr().out
-    assert "pilot.csv: 400 rows, 5 features, 3 arms" in shown and str(out / "report.html") in shown
+    assert "pilot.csv: 400 rounds, each row once; 3 arms" in shown and str(out / "report.html") in shown
     assert sorted(path.name for path in out.iterdir()) == [
+        "encoder.json",
         "report.html",
         "study.csv",
         "study.png",

@@ -9,7 +9,7 @@ from code_names import ROOT
 PACKAGE = ROOT / "python" / "fliphat"
 #: Each room may import rooms of its own line and of the lines above it.
 ORDER = [
-    {"_native", "arguments", "process"},
+    {"_native", "arguments", "html", "process"},
     {"kernels", "reference", "contexts"},
     {"privacy"},
     {"fit"},

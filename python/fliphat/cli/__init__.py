@@ -17,6 +17,7 @@ from types import ModuleType
 
 from fliphat import __version__
 from fliphat.cli._parser import Parser
+from fliphat.cli._stop import stopped_soon
 
 __all__ = ["main"]
 
@@ -25,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     chosen = _parser().parse_args(arguments)
     try:
-        code = int(chosen.run(chosen))
+        with stopped_soon():
+            code = int(chosen.run(chosen))
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

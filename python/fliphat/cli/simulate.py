@@ -22,10 +22,13 @@ def add(commands: Any) -> None:
         examples=[
             "fliphat simulate pilot.csv --label treatment",
             "fliphat simulate log.csv --arm shown --reward clicked --propensity chance --reward-range 0:1",
-            "fliphat simulate pilot.csv --label treatment --range age=18:90 --drop id --missing indicate",
+            "fliphat simulate pilot.csv.gz --label treatment --range age=18:90 --drop id --missing indicate",
+            "fliphat simulate doses.csv --rewards low middle high --reward-range 0:100",
         ],
     )
-    simulate.add_argument("file", type=Path, metavar="FILE", help="a CSV file with a header, or Parquet")
+    simulate.add_argument(
+        "file", type=Path, metavar="FILE", help="a CSV file with a header (also .gz), or Parquet"
+    )
     simulate.add_argument("--label", metavar="COLUMN", help="its classes are the arms; the right one earns 1")
     simulate.add_argument("--arm", metavar="COLUMN", help="of a log: the arm that was shown")
     simulate.add_argument("--reward", metavar="COLUMN", help="of a log: what it earned")
@@ -33,6 +36,9 @@ def add(commands: Any) -> None:
         "--propensity",
         metavar="COLUMN",
         help="of a log: the chance of the arm shown, or one number such as 0.2",
+    )
+    simulate.add_argument(
+        "--rewards", nargs="+", default=[], metavar="COLUMN", help="what each arm would earn, a column an arm"
     )
     simulate.add_argument(
         "--epsilon",
@@ -45,7 +51,7 @@ def add(commands: Any) -> None:
     )
     simulate.add_argument("--delta", type=float, help="privacy slack (below half of one over the rows)")
     simulate.add_argument(
-        "--policy", "--policies", nargs="+", metavar="NAME", help="some only (a wrong name lists all)"
+        "--policy", "--policies", nargs="+", metavar="NAME", help="these, random play and a constant arm only"
     )
     simulate.add_argument(
         "--orders", type=positive, default=5, help="random orders of the rows (%(default)s)"
@@ -58,11 +64,18 @@ def add(commands: Any) -> None:
         metavar="COLUMN=LOW:HIGH",
         help="public range of a numeric column; may be repeated (the table's own)",
     )
-    simulate.add_argument("--reward-range", type=_range, metavar="LOW:HIGH", help="of a log's rewards")
+    simulate.add_argument("--reward-range", type=_range, metavar="LOW:HIGH", help="of rewards")
     simulate.add_argument(
-        "--categorical", nargs="+", default=[], metavar="COLUMN", help="numbers that are codes"
+        "--categorical",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="numbers that are codes",
     )
-    simulate.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
+    simulate.add_argument(
+        "--drop", nargs="+", action="extend", default=[], metavar="COLUMN", help="columns to leave out"
+    )
     simulate.add_argument(
         "--missing",
         choices=("refuse", "drop", "indicate"),
@@ -72,6 +85,12 @@ def add(commands: Any) -> None:
     simulate.add_argument("--sparsity", type=positive, help="of FLIPHAT (three for each arm, at least 8)")
     simulate.add_argument("--rows", type=positive, help="read only the first so many rows")
     simulate.add_argument("--most-arms", type=positive, default=50, help="classes allowed (%(default)s)")
+    simulate.add_argument(
+        "--most-categories", type=positive, default=50, help="different texts of a column (%(default)s)"
+    )
+    simulate.add_argument(
+        "--most-seconds", type=float, default=120, help="skip a policy that would take longer (%(default)s)"
+    )
     simulate.add_argument("--workers", type=positive, help="processes (one a core)")
     simulate.add_argument("--seed", type=int, default=0, help="of orders and noise (%(default)s)")
     simulate.add_argument(
@@ -91,36 +110,45 @@ def run(chosen: argparse.Namespace) -> int:
 
     from fliphat.lab.experiments.run.executors import cores
     from fliphat.lab.tables import simulate
-    from fliphat.lab.tables.players import POLICIES
+    from fliphat.lab.tables.columns import TableProblems
 
     if chosen.out.exists() and not chosen.out.is_dir():
         raise ValueError(f"--out must be a directory, got {str(chosen.out)!r}")
-    study = simulate(
-        chosen.file,
-        label=chosen.label,
-        arm=chosen.arm,
-        reward=chosen.reward,
-        propensity=_number_or_name(chosen.propensity),
-        epsilons=chosen.epsilon,
-        delta=chosen.delta,
-        policies=chosen.policy or POLICIES,
-        orders=chosen.orders,
-        ranges=dict(chosen.range),
-        reward_range=chosen.reward_range,
-        categorical=chosen.categorical,
-        drop=chosen.drop,
-        missing=chosen.missing,
-        sparsity=chosen.sparsity,
-        rows=chosen.rows,
-        most_arms=chosen.most_arms,
-        workers=chosen.workers or cores(),
-        seed=chosen.seed,
-    )
+    try:
+        study = simulate(
+            chosen.file,
+            label=chosen.label,
+            arm=chosen.arm,
+            reward=chosen.reward,
+            propensity=_number_or_name(chosen.propensity),
+            rewards=chosen.rewards,
+            epsilons=chosen.epsilon,
+            delta=chosen.delta,
+            policies=chosen.policy,
+            orders=chosen.orders,
+            ranges=dict(chosen.range),
+            reward_range=chosen.reward_range,
+            categorical=chosen.categorical,
+            drop=chosen.drop,
+            missing=chosen.missing,
+            sparsity=chosen.sparsity,
+            rows=chosen.rows,
+            most_arms=chosen.most_arms,
+            most_categories=chosen.most_categories,
+            most_seconds=chosen.most_seconds,
+            workers=chosen.workers or cores(),
+            seed=chosen.seed,
+        )
+    except TableProblems as problems:
+        if problems.flags:
+            again = shlex.join(["fliphat", *sys.argv[1:], *problems.flags])
+            raise ValueError(f"{problems}\nCopy this:\n  {again}") from None
+        raise
     paths = study.write(chosen.out, command=shlex.join(["fliphat", *sys.argv[1:]]))
     print(json.dumps(study.to_dict(), indent=2) if chosen.json else study)
     if not chosen.json:
         print(f"\n{paths[-1]}")
-        if len(paths) == 1:
+        if paths[-1].suffix != ".html":
             print("No figure or report: those need matplotlib. pip install 'fliphat[experiments]'")
     if not study.complete:
         done = min(one.orders for one in study.results)

@@ -69,11 +69,11 @@ def test_features_are_between_minus_one_and_one():
         {"x": [0.0, 5.0, 10.0, 99.0], "kind": ["a", "b", "a", ""], "zip": [1, 2, 1, 2], "same": [3, 3, 3, 3]}
     )
     made = encode(table, ["x", "kind", "zip", "same"], {"x": (0.0, 10.0)}, ["zip"])
-    assert made.names == ("1", "x", "kind=a", "kind=b", "kind is missing", "zip=1", "zip=2")
+    assert made.encoder.names == ("x", "kind=a", "kind=b", "kind is not known", "zip=1", "zip=2")
     assert made.matrix[:, 1].tolist() == [-1, 0, 1, 1]  # cut at the range
     assert made.matrix[:, 2:5].tolist() == [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]]
     assert made.constant == ("same",) and made.own_ranges == () and made.own_levels == ("kind", "zip")
-    assert made.ranges == {"x": (0.0, 10.0)} and made.matrix.dtype == np.float32
+    assert made.encoder.columns["x"] == (0.0, 10.0) and made.matrix.dtype == np.float32
 
 
 def test_ranges_of_the_table_itself_are_its_inner_points_and_said_to_be():
@@ -103,8 +103,13 @@ def test_missing_values_are_refused_dropped_or_indicated(tmp_path):
     assert fliphat.simulate(path, missing="drop", **quick).rows == 54
     assert fliphat.simulate(path, missing="indicate", **quick).columns == 4
     columns["arm"] = ["", *columns["arm"][1:]]
-    message = refused(to_csv(tmp_path / "u.csv", columns), missing="indicate")
-    assert "column 'arm' misses 1 of 60" in message and message.endswith("(--missing drop)")
+    message = refused(to_csv(tmp_path / "u.csv", columns))
+    assert "column 'arm' misses 1 of 60" in message
+    # A row without its label can't be played, whatever its other columns have.
+    indicated = fliphat.simulate(tmp_path / "u.csv", missing="indicate", **quick)
+    assert indicated.rows == 59 and any(
+        "most often in column 'arm' (1 of 60): 1 rows" in w for w in indicated.warnings
+    )
     columns["void"] = [""] * 60
     message = refused(to_csv(tmp_path / "v.csv", columns), missing="drop")
     assert "every row misses a value, most often in column 'void'" in message
@@ -115,7 +120,7 @@ def test_missing_values_are_refused_dropped_or_indicated(tmp_path):
     [
         ({"arm": ["a"] * 60}, "column 'arm' has one class: there must be at least two arms"),
         ({"arm": [f"c{i % 500}" for i in range(60)]}, "column 'arm' has 60 classes"),
-        ({"arm": np.linspace(0, 1, 60)}, "cut a measurement into classes, or raise most_arms"),
+        ({"arm": np.linspace(0, 1, 60)}, "group rare ones, or cut a measurement into classes"),
         ({"notes": [f"patient number {i}" for i in range(60)]}, "'notes' has 60 distinct texts"),
         ({"seen": [f"2024-01-{1 + i % 28:02}" for i in range(60)]}, "column 'seen' holds dates"),
         ({"seen": [f"{1 + i % 28}.2.1999 10:30" for i in range(60)]}, r"days since the study began"),
@@ -150,6 +155,7 @@ def test_names_twice_missing_or_unknown(tmp_path):
     assert "column 3 of u.csv has no name" in refused(path)
     path = to_csv(tmp_path / "v.csv", rows({}))
     assert "v.csv has no column 'dose'; it has 'age', 'arm'" in refused(path, label="dose")
+    assert "no column 'Agee'; did you mean 'age'?" in refused(path, drop=["Agee"])
     assert "has no column 'dose'" in refused(path, ranges={"dose": (0, 1)})
     assert "low < high" in refused(path, ranges={"age": (5, 5)})
     assert "not a numeric column that is used" in refused(path, ranges={"arm": (0, 1)})

@@ -1,6 +1,7 @@
 """From a table to a study: what policies earn, when they learn, and what is said about it."""
 
 import csv
+import html
 import json
 import math
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import fliphat
-from fliphat.lab.baselines import LinUCB
+from fliphat.contexts import Encoder
 from fliphat.lab.tables import players, runs, study
 from fliphat.lab.tables.bandit import make_bandit
 from fliphat.lab.tables.players import POLICIES, PRIVATE, Rounds, make_player, public_numbers
@@ -16,17 +17,6 @@ from fliphat.lab.tables.read import read_frame
 from fliphat.lab.tables.results import first_useful, result_of
 from made_tables import labelled, logged
 
-WHOLE = {
-    "label": None,
-    "arm": None,
-    "reward": None,
-    "propensity": None,
-    "ranges": {},
-    "reward_range": None,
-    "categorical": (),
-    "drop": (),
-    "missing": "refuse",
-}
 LOG = {"arm": "shown", "reward": "earned", "propensity": "chance", "reward_range": (0.0, 1.0)}
 
 
@@ -61,23 +51,30 @@ def test_processes_change_nothing(found):
     assert parallel.results == found.results
 
 
-def test_linucb_is_the_one_of_the_baselines_on_block_contexts():
-    bandit = make_bandit(read_frame(labelled(400)), **{**WHOLE, "label": "arm"})
+def test_linucb_is_ridge_regression_of_each_arm_with_optimism():
+    bandit = make_bandit(read_frame(labelled(400)), label="arm")
     public = public_numbers(bandit, None, None)
-    mine = make_player("LinUCB", None, public, bandit, np.random.default_rng(0))
-    arms, columns = public.arms, public.columns
-    theirs = LinUCB(arms * columns, seed=0)
-    rows, at = bandit.features.matrix, 0
+    player = make_player("LinUCB", None, public, bandit, np.random.default_rng(0))
+    rows, seen, at = bandit.features.matrix.astype(float), [], 0
     while at < 400:
-        here = rows[at : at + min(mine.remaining, theirs.remaining, 400 - at)]
-        blocks = np.zeros((len(here), arms, arms, columns))
-        blocks[:, np.arange(arms), np.arange(arms)] = here[:, None]
-        chosen = mine.choose(here)
-        decisions = theirs.select_batch(blocks.reshape(len(here), arms, -1))
-        assert np.array_equal(chosen, decisions.arms)
-        rewards = (chosen == bandit.outcomes[at : at + len(here)]).astype(float)
-        mine.learn(Rounds(np.arange(len(here)), here, chosen, rewards))
-        theirs.update_batch(decisions, rewards)
+        here = np.arange(at, min(at + player.remaining, 400))
+        earned = np.array([reward for _, _, reward in seen])
+        scores = np.zeros((len(here), public.arms))
+        for arm in range(public.arms):
+            own = np.array([row for row, shown, _ in seen if shown == arm]).reshape(-1, public.columns)
+            rewards = np.array([reward for _, shown, reward in seen if shown == arm])
+            gram = np.eye(public.columns) + own.T @ own
+            estimate = np.zeros(public.columns)
+            if len(rewards):
+                estimate = np.linalg.solve(gram, own.T @ (rewards - earned.mean())) / (earned.std() or 1)
+            width = np.einsum("ni,ij,nj->n", rows[here], np.linalg.inv(gram), rows[here]) ** 0.5
+            scores[:, arm] = rows[here] @ estimate + player.optimism * width
+        chosen = player.choose(bandit.features.matrix[here])
+        lost = scores.max(axis=1) - scores[np.arange(len(here)), chosen]
+        assert (lost < 1e-4).all()
+        rewards = bandit.outcomes.of(here, chosen)
+        player.learn(Rounds(np.arange(len(here)), bandit.features.matrix[here], chosen, rewards))
+        seen += list(zip(rows[here], chosen, rewards, strict=True))
         at += len(here)
 
 
@@ -92,7 +89,7 @@ def contexts_of(policy, rows, arms):
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_private_policies_earn_what_their_own_calls_would(name):
-    bandit = make_bandit(read_frame(labelled(2000)), **{**WHOLE, "label": "arm"})
+    bandit = make_bandit(read_frame(labelled(2000)), label="arm")
     public = public_numbers(bandit, None, None)
     player = [runs.play_order(bandit, public, name, 10.0, order, 0).mean for order in range(8)]
     own = []
@@ -103,7 +100,7 @@ def test_private_policies_earn_what_their_own_calls_would(name):
         while at < 2000:
             here = people[at : at + policy.remaining]
             decisions = policy.select_batch(contexts_of(name, bandit.features.matrix[here], 3))
-            rewards = (decisions.arms == bandit.outcomes[here]).astype(float)
+            rewards = (decisions.arms == bandit.outcomes.right[here]).astype(float)
             policy.update_batch(decisions, rewards)
             won, at = won + rewards.sum(), at + len(here)
         own.append(won / 2000)
@@ -115,7 +112,7 @@ def test_private_policies_earn_what_their_own_calls_would(name):
 def test_fliphat_tries_an_arm_that_looks_bad(monkeypatch, share):
     if share is not None:  # the control: greedily, it never does
         monkeypatch.setattr(players, "EXPLORATION", (share,))
-    bandit = make_bandit(read_frame(labelled(600)), **{**WHOLE, "label": "arm"})
+    bandit = make_bandit(read_frame(labelled(600)), label="arm")
     player = make_player(
         "FLIPHAT", 10.0, public_numbers(bandit, None, None), bandit, np.random.default_rng(0)
     )
@@ -127,7 +124,7 @@ def test_fliphat_tries_an_arm_that_looks_bad(monkeypatch, share):
 
 
 def test_private_linear_learns_from_just_the_rounds_that_match():
-    bandit = make_bandit(read_frame(labelled(600)), **{**WHOLE, "label": "arm"})
+    bandit = make_bandit(read_frame(labelled(600)), label="arm")
     player = make_player(
         "PrivateLinear", 10.0, public_numbers(bandit, None, None), bandit, np.random.default_rng(0)
     )
@@ -177,7 +174,11 @@ def test_private_policies_learn_from_a_log():
         ({}, {"propensity": 0.0}, "propensity must be above 0 and at most 1"),
         ({}, {"propensity": None}, "propensity is not given, for uniformly shown arms the number 1/K"),
         ({}, {"reward": None}, "reward is not given"),
-        ({}, {"label": "shown"}, "give a label, or arm, reward and propensity of a log, not both"),
+        (
+            {},
+            {"label": "shown"},
+            "give a label, or rewards of all arms, or arm, reward and propensity of a log, not two",
+        ),
         ({}, {"reward_range": (0.0, 0.5)}, "column 'earned' must be within the reward range 0 to 0.5"),
         ({"earned": np.inf}, {}, "column 'earned' must be finite; 20 of 500"),
         ({}, {"reward_range": (1.0, 0.0)}, "low < high"),
@@ -245,7 +246,9 @@ def _runs(policy, epsilon, levels):
     made = []
     for order, level in enumerate(levels):
         windows = (1 / 3,) * 8 + (level,) * 12
-        made.append(runs.TableRun(policy, epsilon, order, 10_000, float(np.mean(windows)), 0.48, windows))
+        made.append(
+            runs.TableRun(policy, epsilon, order, 10_000, float(np.mean(windows)), 0.48, 0.5, 3000, windows)
+        )
     return made
 
 
@@ -263,10 +266,21 @@ def test_when_learning_starts_and_what_is_recommended():
 
 def test_text_files_and_report_say_the_same(found, tmp_path):
     shown = str(found)
-    assert "not protected" in shown and "LinUCB (not private)" in shown and "best constant arm" in shown
+    assert (
+        "not protected" in shown
+        and "LinUCB (not private)" in shown
+        and "always c" in shown
+        and "c 42%" in shown
+    )
     assert f"{found.recommended.policy}(" in shown and "delta=" in shown
     paths = found.write(tmp_path / "new", command="fliphat simulate <t>.csv")
-    assert [path.name for path in paths] == ["study.csv", "study.png", "study.svg", "report.html"]
+    assert [path.name for path in paths] == [
+        "study.csv",
+        "encoder.json",
+        "study.png",
+        "study.svg",
+        "report.html",
+    ]
     with open(paths[0]) as file:
         read = list(csv.DictReader(file))
     assert len(read) == len(found.results)
@@ -275,7 +289,11 @@ def test_text_files_and_report_say_the_same(found, tmp_path):
     for one in found.results:
         assert f"<td>{one.mean:.3f}</td>" in page
     assert "not protected" in page and "fliphat simulate &lt;t&gt;.csv" in page
-    assert "<script" not in page and "http" not in page and page.count("data:image/png;base64,") == 2
+    # Two figures, for a desk and a telephone, in colours that follow the page's theme.
+    assert "<script" not in page and "https:" not in page and page.count("<svg ") == 2
+    assert "var(--orange)" in page and "#b34a00;" in page and "#ff9d57;" in page
+    assert f"<h1>{html.escape(found.answer)}</h1>" in page
+    assert Encoder.from_json(paths[1]) == found.encoder
     record = json.loads(json.dumps(found.to_dict()))
     assert record["recommended"]["policy"] == found.recommended.policy and len(record["results"]) == len(read)
 
@@ -285,4 +303,5 @@ def test_a_hostile_name_stays_text(tmp_path):
     found = fliphat.simulate(table, label="arm", epsilons=[1.0], orders=2)
     page = found.write(tmp_path)[-1].read_text()
     assert "<script" not in page and "<b>x" not in page
+    assert "<script" not in found._repr_html_()
     assert found.recommended is None and "no private policy is clearly better" in str(found)

@@ -1,4 +1,4 @@
-"""How figures look: colours that colour-blind readers can tell apart, and labels at the lines they name."""
+"""How figures look: colours of the palette, and labels at the lines they name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import importlib.util
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
+
+from fliphat.lab.display.palette import GREY, LIGHT, ORANGE
 
 __all__ = [
     "GREY",
@@ -15,21 +17,23 @@ __all__ = [
     "check_picture",
     "epsilon_colours",
     "label_lines",
+    "save",
     "shade",
     "thousands",
     "write_title",
 ]
-
-#: From the palette of Okabe and Ito.
-ORANGE: Final = "#D55E00"
-GREY: Final = "#777777"
 
 STYLE: Any = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
-    "grid.color": "#E6E6E6",
+    "grid.color": LIGHT["line"],
+    "text.color": LIGHT["ink"],
+    "axes.labelcolor": LIGHT["ink"],
+    "axes.edgecolor": LIGHT["soft"],
+    "xtick.color": LIGHT["soft"],
+    "ytick.color": LIGHT["soft"],
     "grid.linewidth": 0.7,
     "axes.axisbelow": True,
     "lines.linewidth": 1.8,
@@ -53,12 +57,10 @@ def check_picture(out: Path) -> None:
 
 
 def epsilon_colours(epsilons: Sequence[float]) -> dict[float, Any]:
-    """Return a colour for each epsilon, dark for much privacy and light for little."""
-    from matplotlib import colormaps
-
+    """Return a colour for each epsilon, from violet for much privacy to brown for little."""
     ordered = sorted(set(epsilons))
-    scale = colormaps["viridis"]
-    return {e: scale(0.82 * i / max(1, len(ordered) - 1)) for i, e in enumerate(ordered)}
+    scale = ("violet", "blue", "green", "brown", "orange", "pink")
+    return {epsilon: LIGHT[scale[i % len(scale)]] for i, epsilon in enumerate(ordered)}
 
 
 def shade(axes: Any, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: Any) -> None:
@@ -106,9 +108,22 @@ def label_lines(axes: Any, ends: Sequence[tuple[float, str, Any]], *, gap: float
         )
 
 
+def save(figure: Any, paths: Sequence[Path]) -> None:
+    """Write a figure to files whose endings name their formats; the same figure gives the same bytes."""
+    import matplotlib
+
+    dateless: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Date": None}}
+    with matplotlib.rc_context(STYLE):
+        for path in paths:
+            # On a page the ground is the page's.
+            ground = {"facecolor": "none"} if path.suffix == ".svg" else {}
+            figure.savefig(path, metadata=dateless.get(path.suffix), **ground)
+
+
 def write_title(figure: Any, title: str, note: str) -> None:
     """Write what a figure shows above it, and what was run below it."""
-    figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold")
+    if title:
+        figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold")
     figure.supxlabel(note, fontsize=8, color=GREY, x=0.012, ha="left")
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import importlib.metadata
 import platform
-from collections.abc import Iterable, Sequence
+import re
 from pathlib import Path
 from string import Template
 
 import numpy
 
 from fliphat import __version__
+from fliphat.html import pairs, table
+from fliphat.lab.display.palette import DARK, LIGHT, css, themed
 
 __all__ = ["page", "pairs", "picture", "table", "versions"]
 
@@ -20,37 +21,28 @@ __all__ = ["page", "pairs", "picture", "table", "versions"]
 def page(title: str, body: str) -> str:
     """Return a whole page around a body that is HTML already."""
     frame = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
-    return frame.substitute(title=html.escape(title), body=body)
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of texts, which may scroll sideways on a small screen."""
-    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
-    body = "\n".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
-
-
-def _cell(text: str) -> str:
-    return f"<td>{html.escape(text.replace('+-', '±'))}</td>"
+    return frame.substitute(title=html.escape(title), body=body, light=css(LIGHT), dark=css(DARK))
 
 
 def picture(wide: Path, narrow: Path, alternative: str) -> str:
-    """Return a PNG file as part of the page, with another one for the width of a telephone."""
-    return (
-        f'<figure><picture><source media="(max-width: 36rem)" srcset="{_data(narrow)}">'
-        f'<img alt="{html.escape(alternative, quote=True)}" src="{_data(wide)}"></picture></figure>'
+    """Return an SVG file as part of the page, with another one for the width of a telephone."""
+    label = html.escape(alternative, quote=True)
+    both = "".join(
+        f'<div class="{name}" role="img" aria-label="{label}">{_inline(path)}</div>'
+        for name, path in (("broad", wide), ("narrow", narrow))
     )
+    return f"<figure>{both}</figure>"
 
 
-def _data(png: Path) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png.read_bytes()).decode('ascii')}"
-
-
-def pairs(named: Iterable[tuple[str, object]]) -> str:
-    """Return names and values as entries of a list of definitions."""
-    return "\n".join(
-        f"<dt>{html.escape(name)}</dt><dd>{html.escape(str(value))}</dd>" for name, value in named
-    )
+def _inline(path: Path) -> str:
+    """Return a figure without what only a file of its own needs, in colours that follow the theme."""
+    text = path.read_text(encoding="utf-8")
+    svg = themed(text[text.index("<svg") :])
+    # Two figures of one page may give one name to different things.
+    own = f"{path.stem}-"
+    svg = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{own}", svg)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    return re.sub(r"<svg [^>]*?viewBox=(\"[^\"]*\")[^>]*>", r"<svg viewBox=\1>", svg, count=1)
 
 
 def versions() -> list[tuple[str, str]]:

@@ -80,7 +80,7 @@ def reproduce(
             summaries = _run(one, repeats or one.repeats, executor, out, resume, again, task)
             paths = _write(one, summaries, out)
             sentence = one.sentence(summaries)
-            sections.append(Section(one, summaries, plain_words(sentence), paths[1]))
+            sections.append(Section(one, summaries, plain_words(sentence), paths[2]))
             if as_json:
                 records[one.name] = {"finding": sentence, "results": to_records(one, summaries)}
             else:

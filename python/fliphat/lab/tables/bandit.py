@@ -1,30 +1,68 @@
-"""A table as a bandit: rows are people, and a reward is known for the right class or for the logged arm."""
+"""A table as a bandit: rows are people, and rewards are known for all arms or for the logged one."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.lab.tables.columns import MISSING, Features, Missing, Range, encode
+from fliphat.contexts.encoder import Range, plain_text
+from fliphat.lab.tables.columns import (
+    MISSING,
+    MOST_LEVELS,
+    Features,
+    Missing,
+    Problem,
+    TableProblems,
+    encode,
+    problems_of,
+)
+from fliphat.lab.tables.leaks import leaks
 from fliphat.lab.tables.read import Dates, Numbers, Table
 
-__all__ = ["Logged", "TableBandit", "make_bandit"]
+__all__ = ["Labels", "Logged", "Rewards", "TableBandit", "make_bandit"]
+
+_Codes = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
 
 #: A label with more classes is refused unless asked for: most are ids or measurements.
 MOST_ARMS = 50
+#: A reward with at most so many values can be told by a column; a measurement is not looked at.
+_FEW_VALUES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The right arm of each row, whose reward is 1 and any other's 0."""
+
+    right: _Codes
+
+    def of(self, rows: _Codes, arms: _Codes | int) -> _Floats:
+        """Return what these arms earn in these rows."""
+        return np.asarray(self.right[rows] == arms, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Rewards:
+    """What every arm would earn in every row, shape (n, K)."""
+
+    earned: _Floats
+
+    def of(self, rows: _Codes, arms: _Codes | int) -> _Floats:
+        """Return what these arms earn in these rows."""
+        return np.asarray(self.earned[rows, arms], np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Logged:
     """What happened in a logged round: the arm that was shown, with which chance, and the reward."""
 
-    arms: npt.NDArray[np.int64]
-    rewards: npt.NDArray[np.float64]
-    propensities: npt.NDArray[np.float64]
+    arms: _Codes
+    rewards: _Floats
+    propensities: _Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +74,9 @@ class TableBandit:
     features : Features
     arms : tuple of str
         What they are called in the table.
-    outcomes : ndarray of int64 or Logged
-        The right arm of each row, whose reward is 1 and any other's 0; or what was logged.
+    outcomes : Labels, Rewards or Logged
+    shares : tuple of float
+        How often each arm is the right one, earns most, or was shown.
     reward_range : (low, high)
     warnings : tuple of str
         What was read off the table, and must not be read off people who are to be protected.
@@ -45,7 +84,8 @@ class TableBandit:
 
     features: Features
     arms: tuple[str, ...]
-    outcomes: npt.NDArray[np.int64] | Logged
+    outcomes: Labels | Rewards | Logged
+    shares: tuple[float, ...]
     reward_range: Range
     warnings: tuple[str, ...]
 
@@ -56,22 +96,27 @@ class TableBandit:
 def make_bandit(
     table: Table,
     *,
-    label: str | None,
-    arm: str | None,
-    reward: str | None,
-    propensity: str | float | None,
-    ranges: Mapping[str, Range],
-    reward_range: Range | None,
-    categorical: Collection[str],
-    drop: Collection[str],
-    missing: Missing,
+    label: str | None = None,
+    arm: str | None = None,
+    reward: str | None = None,
+    propensity: str | float | None = None,
+    rewards: Sequence[str] = (),
+    ranges: Mapping[str, Range] | None = None,
+    reward_range: Range | None = None,
+    categorical: Collection[str] = (),
+    drop: Collection[str] = (),
+    missing: Missing = "refuse",
     most_arms: int = MOST_ARMS,
+    most_categories: int = MOST_LEVELS,
 ) -> TableBandit:
     """Check a table and turn it into a bandit; see :func:`fliphat.simulate` for the arguments."""
     arguments.choice("missing", missing, MISSING)
-    roles = _roles(label, arm, reward, propensity)
-    for name in (*roles, *ranges, *categorical, *drop):
-        table[name]  # names the column if there is none
+    ranges = dict(ranges or {})
+    roles = _roles(label, arm, reward, propensity, rewards)
+    named = dict.fromkeys((*roles, *ranges, *categorical, *drop))
+    unknown = [Problem(table.without(name)) for name in named if name not in table.columns]
+    if unknown:
+        raise TableProblems(unknown)
     for name, (low, high) in [*ranges.items(), *([("reward", reward_range)] if reward_range else [])]:
         if not (np.isfinite([low, high]).all() and low < high):
             raise ValueError(
@@ -81,109 +126,176 @@ def make_bandit(
     for name in ranges:
         if name not in seen or not isinstance(table[name], Numbers):
             raise ValueError(f"a range is given for {name!r}, which is not a numeric column that is used")
-    table = _without_missing(table, roles, seen, missing)
+    problems = _missing_roles(table, roles, missing) + _class_problems(table, label or arm, most_arms)
+    problems += problems_of(table, seen, categorical, missing, most_categories)
+    if problems:
+        raise TableProblems(problems)
     warnings = [
         "The table itself is not protected by this: everything shown here was computed from its rows without "
         "privacy. Use public data, or a pilot's whose people agreed to it."
     ]
+    table = _without_missing(table, roles, seen, missing, warnings)
     if label is not None:
-        arms, outcomes = _classes(table, label, most_arms)
-        known: npt.NDArray[np.int64] | Logged = outcomes
-        bounds = (0.0, 1.0)
+        arms, codes = _classes(table, label)
+        known: Labels | Rewards | Logged = Labels(codes)
+        shares, answers, bounds = np.bincount(codes), codes, (0.0, 1.0)
+    elif rewards:
+        arms = tuple(rewards)
+        earned = np.stack([_numbers(table, name) for name in rewards], axis=1)
+        known = Rewards(earned)
+        answers = earned.argmax(axis=1).astype(np.int64)
+        shares, bounds = (
+            np.bincount(answers, minlength=len(arms)),
+            _bounds(earned, reward_range, rewards, warnings),
+        )
     else:
         assert arm is not None
         assert reward is not None
         assert propensity is not None
-        arms, shown = _classes(table, arm, most_arms)
-        earned = _numbers(table, reward)
-        known = Logged(shown, earned, _propensities(table, propensity, len(arms)))
-        if reward_range is None:
-            bounds = (float(earned.min()), float(earned.max()))
-            warnings.append(
-                f"The range of rewards, {bounds[0]:g} to {bounds[1]:g}, was read off column {reward!r}: give "
-                f"a public one (--reward-range)."
-            )
-            if bounds[0] == bounds[1]:
-                raise ValueError(
-                    f"column {reward!r} has the same reward in every row: nothing can be learned"
-                )
-        else:
-            bounds = reward_range
-            outside = int(((earned < bounds[0]) | (earned > bounds[1])).sum())
-            if outside:
-                raise ValueError(
-                    f"column {reward!r} must be within the reward range {bounds[0]:g} to {bounds[1]:g}; "
-                    f"{outside:,} of {len(earned):,} rows are not: widen it"
-                )
+        arms, codes = _classes(table, arm)
+        paid = _numbers(table, reward)
+        known = Logged(codes, paid, _propensities(table, propensity))
+        values, answers = np.unique(paid, return_inverse=True)
+        answers = (
+            answers.reshape(-1).astype(np.int64) if len(values) <= _FEW_VALUES else np.zeros(0, np.int64)
+        )
+        shares, bounds = np.bincount(codes), _bounds(paid, reward_range, [reward], warnings)
     features = encode(table, seen, ranges, categorical)
-    if features.filled == 0:
+    if features.encoder is None:
         raise ValueError(f"{table.source} has no column to tell people apart by, besides {', '.join(roles)}")
-    return TableBandit(features, arms, known, bounds, (*warnings, *_own(features)))
+    what = "the reward" if isinstance(known, Logged) else "the best arm"
+    for name, absent in leaks(table, features.encoder.columns, categorical, answers) if len(answers) else ():
+        how = "whether it is missing" if absent else "its value"
+        warnings.append(
+            f"Column {name!r} alone, by {how}, nearly always tells {what}. If it was written down "
+            "after the decision, "
+            f"all figures here are too good: leave it out (--drop {name})."
+        )
+    return TableBandit(
+        features, arms, known, tuple(shares / len(table)), bounds, (*warnings, *_own(features))
+    )
 
 
 def _roles(
-    label: str | None, arm: str | None, reward: str | None, propensity: str | float | None
+    label: str | None,
+    arm: str | None,
+    reward: str | None,
+    propensity: str | float | None,
+    rewards: Sequence[str],
 ) -> tuple[str, ...]:
     logged = {"arm": arm, "reward": reward, "propensity": propensity}
-    if label is not None and any(value is not None for value in logged.values()):
-        raise ValueError("give a label, or arm, reward and propensity of a log, not both")
+    if sum([label is not None, bool(rewards), any(value is not None for value in logged.values())]) > 1:
+        raise ValueError(
+            "give a label, or rewards of all arms, or arm, reward and propensity of a log, not two"
+        )
     if label is not None:
         return (label,)
+    if rewards:
+        if len(set(rewards)) < max(2, len(rewards)):
+            raise ValueError(
+                f"rewards must be at least two different columns, one for each arm, got {list(rewards)}"
+            )
+        return tuple(rewards)
     absent = [name for name, value in logged.items() if value is None]
     if absent:
         hint = ", for uniformly shown arms the number 1/K" if absent == ["propensity"] else ""
         raise ValueError(
-            f"a table needs a label, or arm, reward and propensity of a log; {absent[0]} is not given{hint}"
+            f"a table needs a label, or rewards of all arms, or arm, reward and propensity of a log; "
+            f"{absent[0]} is "
+            f"not given{hint}"
         )
     return tuple(value for value in logged.values() if isinstance(value, str))
 
 
-def _without_missing(table: Table, roles: Collection[str], seen: Collection[str], missing: Missing) -> Table:
-    absent = {name: table[name].missing() for name in (*roles, *seen) if not isinstance(table[name], Dates)}
-    counts = {name: int(rows.sum()) for name, rows in absent.items() if rows.any()}
-    if not counts:
+def _missing_roles(table: Table, roles: Collection[str], missing: Missing) -> list[Problem]:
+    found = []
+    for name in roles if missing == "refuse" else ():
+        absent = 0 if isinstance(table[name], Dates) else int(table[name].missing().sum())
+        if absent:
+            told = f"column {name!r} misses {absent:,} of {len(table):,} values: fill them in, or leave such"
+            found.append(Problem(f"{told} rows out (--missing drop or indicate)", "--missing", "indicate"))
+    return found
+
+
+def _without_missing(
+    table: Table, roles: Collection[str], seen: Collection[str], missing: Missing, warnings: list[str]
+) -> Table:
+    """Return the table without rows that can't be played, and say how many they were."""
+    names = [*roles, *(seen if missing == "drop" else ())]
+    absent = {name: table[name].missing() for name in names}
+    lost = np.logical_or.reduce(list(absent.values()))
+    if not lost.any():
         return table
-    if missing == "drop":
-        kept = ~np.logical_or.reduce(list(absent.values()))
-        if not kept.any():
-            worst = max(counts, key=lambda name: counts[name])
-            raise ValueError(
-                f"every row misses a value, most often in column {worst!r} ({counts[worst]:,} of "
-                f"{len(table):,}): leave that column out (--drop), or missing='indicate' (--missing indicate)"
-            )
-        return table.take(kept)
-    for name, count in counts.items():
-        if name in roles or missing == "refuse":
-            also = "" if name in roles else " or 'indicate' (--missing drop, --missing indicate)"
-            raise ValueError(
-                f"column {name!r} misses {count:,} of {len(table):,} values: fill them in, or use "
-                f"missing='drop'{also or ' (--missing drop)'}"
-            )
-    return table
+    worst = max(absent, key=lambda name: int(absent[name].sum()))
+    most = f"most often in column {worst!r} ({int(absent[worst].sum()):,} of {len(table):,})"
+    if lost.all():
+        raise ValueError(
+            f"every row misses a value, {most}: leave that column out (--drop), or use --missing indicate"
+        )
+    warnings.append(f"Left out, because they miss a value, {most}: {int(lost.sum()):,} rows.")
+    return table.take(~lost)
 
 
-def _classes(table: Table, name: str, most: int) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+def _class_problems(table: Table, name: str | None, most: int) -> list[Problem]:
+    if name is None:
+        return []
     column = table[name]
     if isinstance(column, Dates):
-        raise ValueError(f"column {name!r} holds dates: arms must be classes")
+        return [Problem(f"column {name!r} holds dates: arms must be classes")]
+    known = column.values if isinstance(column, Numbers) else column.codes
+    known = known[~column.missing()]
+    classes = len(np.unique(known))
+    if classes < 2:
+        return [Problem(f"column {name!r} has one class: there must be at least two arms to choose from")]
+    most = min(most, len(known) // 2)
+    if classes <= most:
+        return []
+    told = f"column {name!r} has {classes:,} classes, each an arm, and at most {most} are taken"
+    if classes > len(known) // 2:
+        return [Problem(f"{told}: group rare ones, or cut a measurement into classes")]
+    return [
+        Problem(
+            f"{told}: group rare ones, cut a measurement into classes, or raise most_arms (--most-arms "
+            f"{classes})",
+            "--most-arms",
+            str(classes),
+        )
+    ]
+
+
+def _classes(table: Table, name: str) -> tuple[tuple[str, ...], _Codes]:
+    column = table[name]
     if isinstance(column, Numbers):
         values, codes = np.unique(column.values, return_inverse=True)
-        levels = tuple(f"{value:g}" for value in values)
+        levels = tuple(plain_text(value) for value in values)
     else:
+        assert not isinstance(column, Dates)
         found, codes = np.unique(column.codes, return_inverse=True)
         levels = tuple(column.levels[at] for at in found)
-    if len(levels) < 2:
-        raise ValueError(f"column {name!r} has one class: there must be at least two arms to choose from")
-    most = min(most, len(codes) // 2)
-    if len(levels) > most:
-        raise ValueError(
-            f"column {name!r} has {len(levels):,} classes, each of which would be an arm, and at most {most} "
-            f"are taken: group rare ones, cut a measurement into classes, or raise most_arms (--most-arms)"
-        )
     return levels, codes.reshape(-1).astype(np.int64)
 
 
-def _numbers(table: Table, name: str) -> npt.NDArray[np.float64]:
+def _bounds(earned: _Floats, given: Range | None, names: Sequence[str], warnings: list[str]) -> Range:
+    columns = ", ".join(map(repr, names))
+    if given is None:
+        bounds = (float(earned.min()), float(earned.max()))
+        if bounds[0] == bounds[1]:
+            raise ValueError(f"column {columns} has the same reward in every row: nothing can be learned")
+        warnings.append(
+            f"The range of rewards, {bounds[0]:g} to {bounds[1]:g}, was read off column {columns}: give a "
+            f"public one (--reward-range)."
+        )
+        return bounds
+    outside = int(((earned < given[0]) | (earned > given[1])).sum())
+    if outside:
+        raise ValueError(
+            f"column {columns} must be within the reward range {given[0]:g} to {given[1]:g}; "
+            f"{outside:,} of {earned.size:,} values are not: widen it"
+        )
+    return given
+
+
+def _numbers(table: Table, name: str) -> _Floats:
     column = table[name]
     if not isinstance(column, Numbers):
         raise ValueError(f"column {name!r} must hold numbers")
@@ -193,7 +305,7 @@ def _numbers(table: Table, name: str) -> npt.NDArray[np.float64]:
     return column.values
 
 
-def _propensities(table: Table, propensity: str | float, arms: int) -> npt.NDArray[np.float64]:
+def _propensities(table: Table, propensity: str | float) -> _Floats:
     if isinstance(propensity, str):
         chances, name = _numbers(table, propensity), f"column {propensity!r}"
     else:

@@ -1,28 +1,62 @@
-"""Columns as features between -1 and 1: numbers scaled by their range, categories one column a level."""
+"""Columns as features between -1 and 1, and everything that is wrong with them, said at once."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.lab.tables.read import Category, Dates, Numbers, Table
+from fliphat.contexts.encoder import Encoder, Range, inner_range, plain_text
+from fliphat.lab.tables.read import Category, Column, Dates, Numbers, Table
 
-__all__ = ["MISSING", "Features", "Range", "encode"]
+__all__ = ["MISSING", "Features", "Problem", "TableProblems", "as_used", "encode", "problems_of"]
 
-Range: TypeAlias = tuple[float, float]
 Missing: TypeAlias = Literal["refuse", "drop", "indicate"]
 MISSING: Final = ("refuse", "drop", "indicate")
 
 #: Distinct texts of a column that are taken for categories; more are free text, names or ids.
 MOST_LEVELS: Final = 50
+#: A column with more texts than this is free text, and leaving it out is the better advice.
+_FREE_TEXT: Final = 300
 
 # 2024-01-31, 31.01.2024, 1/31/24, each with a time of day or without.
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ]\d{1,2}:\d{2}.*)?")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a table: a sentence, and the flags that would solve it, if any do."""
+
+    sentence: str
+    flag: str = ""
+    value: str = ""
+
+
+class TableProblems(ValueError):
+    """Everything that is wrong with a table, with the flags that solve it.
+
+    Attributes
+    ----------
+    flags : list of str
+        To be added to the command, in one go; empty if some problem has no flag.
+    """
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.flags: list[str] = []
+        for flag in dict.fromkeys(problem.flag for problem in problems if problem.flag):
+            values = list(dict.fromkeys(one.value for one in problems if one.flag == flag))
+            # One number solves it for all columns; names are listed.
+            values = [str(max(map(int, values)))] if all(one.isdigit() for one in values) else values
+            self.flags += [flag, *(["drop"] if flag == "--missing" and "drop" in values else values)]
+        lines = [problem.sentence for problem in problems]
+        if len(lines) > 1:
+            lines = [f"{len(lines)} things to settle first:", *(f"- {line}" for line in lines)]
+        super().__init__("\n".join(lines))
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,125 +66,126 @@ class Features:
     Attributes
     ----------
     matrix : ndarray of float32, shape (n, p)
-        The first column is 1: an arm's own level.
-    names : tuple of str
-        Of its columns.
-    ranges : dict
-        By which range each numeric column was scaled.
-    own_ranges : tuple of str
-        Columns whose range was read off the table itself.
-    own_levels : tuple of str
-        Columns whose levels were.
+        The first column is 1: an arm's own level. The others are the encoder's.
+    encoder : Encoder or None
+        None if there is no column to tell people apart by.
+    own_ranges, own_levels : tuple of str
+        Columns whose range, or whose categories, were read off the table itself.
     constant : tuple of str
         Columns left out, because every row has the same value.
-    filled : int
-        Columns of the table that these features come from: a row's norm is at most ``sqrt(1 + filled)``.
     """
 
     matrix: npt.NDArray[np.float32]
-    names: tuple[str, ...]
-    ranges: dict[str, Range]
+    encoder: Encoder | None
     own_ranges: tuple[str, ...]
     own_levels: tuple[str, ...]
     constant: tuple[str, ...]
-    filled: int
 
 
-def encode(
-    table: Table, names: Collection[str], ranges: Mapping[str, Range], categorical: Collection[str]
-) -> Features:
-    """Turn columns of a table into features.
-
-    A numeric column with range (low, high) becomes ``2 (x - low) / (high - low) - 1``, cut to [-1, 1]. By
-    default the range is the column's own 1 and 99 % points. A category has a column of 0 and 1 for each
-    level. Where a value is missing, a further column is 1 and the others are 0.
-
-    Raises
-    ------
-    ValueError
-        If a column holds dates, free text, or numbers beyond float range.
-    """
-    parts: list[npt.NDArray[np.float32]] = [np.ones((len(table), 1), np.float32)]
-    labels, used, own_ranges, own_levels, constant = ["1"], {}, [], [], []
-    for name in names:
-        column = table[name]
-        if name in categorical and isinstance(column, Numbers):
-            column = _as_category(column)
-        absent = column.missing()
-        if isinstance(column, Dates) or (isinstance(column, Category) and _looks_like_dates(column)):
-            raise ValueError(
-                f"column {name!r} holds dates: turn it into a number, such as days since the study began, or "
-                f"leave it out (--drop {_quoted(name)})"
-            )
-        if isinstance(column, Category):
-            if len(column.levels) > MOST_LEVELS:
-                raise ValueError(
-                    f"column {name!r} has {len(column.levels):,} distinct texts, and at most {MOST_LEVELS} "
-                    f"are taken for categories: group them, or leave it out (--drop {_quoted(name)})"
-                )
-            found = _one_hot(column)
-            own_levels.append(name)
-            added = [f"{name}={level}" for level in column.levels]
-        else:
-            finite = column.values[~absent]
-            if not np.isfinite(finite).all():
-                raise ValueError(
-                    f"column {name!r} has {int((~np.isfinite(finite)).sum()):,} infinite values: give them a "
-                    f"number, or leave the column out (--drop {_quoted(name)})"
-                )
-            if name not in ranges:
-                own_ranges.append(name)
-            low, high = ranges[name] if name in ranges else _own_range(finite)
-            used[name] = (low, high)
-            scaled = np.zeros(len(table)) if low == high else 2 * (column.values - low) / (high - low) - 1
-            found = np.where(absent, 0.0, np.clip(scaled, -1, 1)).astype(np.float32)[:, None]
-            added = [name]
-        if absent.any():
-            found = np.hstack([found, absent[:, None].astype(np.float32)])
-            added.append(f"{name} is missing")
-        if (found == found[0]).all():
-            constant.append(name)
-            continue
-        parts.append(found)
-        labels += added
-    # Names alone are not features of anybody.
-    kept = [name for name in used if name not in constant]
-    return Features(
-        np.ascontiguousarray(np.hstack(parts)),
-        tuple(labels),
-        {name: used[name] for name in kept},
-        tuple(name for name in own_ranges if name not in constant),
-        tuple(name for name in own_levels if name not in constant),
-        tuple(constant),
-        len(parts) - 1,
-    )
-
-
-def _own_range(values: npt.NDArray[np.float64]) -> Range:
-    if len(values) == 0:
-        return 0.0, 0.0
-    low, high = np.quantile(values, (0.01, 0.99))
-    if low == high:  # nearly constant: the few others are what there is to see
-        low, high = values.min(), values.max()
-    return float(low), float(high)
-
-
-def _one_hot(column: Category) -> npt.NDArray[np.float32]:
-    return np.asarray(column.codes[:, None] == np.arange(len(column.levels)), np.float32)
-
-
-def _as_category(column: Numbers) -> Category:
-    """Return numbers that are codes, such as regions, as categories."""
+def as_used(table: Table, name: str, categorical: Collection[str]) -> Column:
+    """Return a column; numbers that are codes, such as regions, as categories."""
+    column = table[name]
+    if name not in categorical or not isinstance(column, Numbers):
+        return column
     absent = column.missing()
     levels, codes = np.unique(column.values[~absent], return_inverse=True)
     every = np.full(len(absent), -1, np.int64)
     every[~absent] = codes.reshape(-1)
-    return Category(tuple(f"{level:g}" for level in levels), every)
+    return Category(tuple(plain_text(level) for level in levels), every)
+
+
+def problems_of(
+    table: Table,
+    names: Collection[str],
+    categorical: Collection[str] = (),
+    missing: Missing = "refuse",
+    most_levels: int = MOST_LEVELS,
+) -> list[Problem]:
+    """Return why columns can't be features as they are: dates, free text, infinite or missing values."""
+    found = []
+    for name in names:
+        column = as_used(table, name, categorical)
+        if isinstance(column, Dates) or (isinstance(column, Category) and _looks_like_dates(column)):
+            advice = "turn it into a number, such as days since the study began, or leave it out"
+            found.append(_drop(name, f"column {name!r} holds dates: {advice}"))
+            continue
+        absent = int(column.missing().sum())
+        if absent and missing == "refuse":
+            found.append(
+                Problem(
+                    f"column {name!r} misses {absent:,} of {len(table):,} values: fill them in, leave "
+                    "such rows "
+                    f"out (--missing drop), or let a further column say so (--missing indicate)",
+                    "--missing",
+                    "indicate",
+                )
+            )
+        if isinstance(column, Category) and len(column.levels) > most_levels:
+            texts = (
+                f"column {name!r} has {len(column.levels):,} distinct texts, and at most {most_levels} are "
+                f"taken for categories"
+            )
+            if len(column.levels) > min(_FREE_TEXT, len(table) // 10):
+                found.append(_drop(name, f"{texts}: group them, or leave it out"))
+            else:
+                flag, most = "--most-categories", str(len(column.levels))
+                found.append(Problem(f"{texts}: group rare ones, or allow them ({flag} {most})", flag, most))
+        elif isinstance(column, Numbers) and np.isinf(column.values).any():
+            many = int(np.isinf(column.values).sum())
+            found.append(
+                _drop(
+                    name, f"column {name!r} has {many:,} infinite values: give them a number, or leave it out"
+                )
+            )
+    return found
+
+
+def _drop(name: str, sentence: str) -> Problem:
+    return Problem(f"{sentence} (--drop {shlex.quote(name)})", "--drop", name)
+
+
+def encode(
+    table: Table, names: Collection[str], ranges: Mapping[str, Range], categorical: Collection[str] = ()
+) -> Features:
+    """Turn columns that have no problems into features, by an :class:`~fliphat.contexts.Encoder`.
+
+    By default a number's range is the column's own 1 and 99 % points. Where values are missing, a further
+    column is 1 and the others are 0.
+    """
+    columns = {name: as_used(table, name, categorical) for name in names}
+    known: dict[str, Range | Sequence[str]] = {}
+    for name, column in columns.items():
+        if isinstance(column, Category):
+            known[name] = column.levels or ("none",)
+        else:
+            assert isinstance(column, Numbers)
+            known[name] = ranges[name] if name in ranges else inner_range(column.values)
+    absent = [name for name, column in columns.items() if column.missing().any()]
+    parts: list[npt.NDArray[np.float32]] = [np.ones((len(table), 1), np.float32)]
+    constant = []
+    for name, column in columns.items():
+        # Of a category its distinct values are encoded, the missing one last.
+        values: npt.NDArray[Any] = np.array([], np.float64)
+        if isinstance(column, Numbers):
+            values = column.values
+        elif isinstance(column, Category):
+            values = np.array([*column.levels, None], np.object_)
+        part = Encoder({name: known[name]}, missing=[name] if name in absent else ()).features(name, values)
+        if isinstance(column, Category):
+            part = part[column.codes]
+        if (part == part[0]).all():
+            constant.append(name)
+        else:
+            parts.append(part)
+    kept = {name: known[name] for name in columns if name not in constant}
+    return Features(
+        np.ascontiguousarray(np.hstack(parts)),
+        Encoder(kept, missing=[name for name in absent if name in kept]) if kept else None,
+        tuple(name for name in kept if isinstance(columns[name], Numbers) and name not in ranges),
+        tuple(name for name in kept if isinstance(columns[name], Category)),
+        tuple(constant),
+    )
 
 
 def _looks_like_dates(column: Category) -> bool:
     return bool(column.levels) and all(_DATE.fullmatch(level) for level in column.levels)
-
-
-def _quoted(name: str) -> str:
-    return f"'{name}'" if re.search(r"\W", name) else name

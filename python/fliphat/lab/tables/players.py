@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.lab.baselines.base import RefitTimes
-from fliphat.lab.tables.bandit import Logged, TableBandit
+from fliphat.lab.tables.bandit import TableBandit
 from fliphat.policies import FLIPHAT, PrivateLinear
 
 __all__ = ["POLICIES", "PRIVATE", "Player", "Public", "make_player", "public_numbers"]
@@ -77,10 +77,8 @@ def public_numbers(bandit: TableBandit, delta: float | None, sparsity: int | Non
         delta = min(1e-3, float(f"{0.4 / len(bandit):.0e}"))
     if sparsity is None:
         sparsity = min(arms * columns, max(8, 3 * arms))
-    # A number spread over -1 to 1 has a mean square of a third, and one of a category's columns is 1.
-    numbers = len(bandit.features.ranges)
-    norm = round(float(np.sqrt(numbers / 3 + bandit.features.filled - numbers)), 3)
-    return Public(arms, columns, norm, delta, sparsity, bandit.reward_range)
+    assert bandit.features.encoder is not None
+    return Public(arms, columns, bandit.features.encoder.norm, delta, sparsity, bandit.reward_range)
 
 
 class Player(ABC):
@@ -121,10 +119,8 @@ def make_player(
     """Return a new player."""
     if policy == "random":
         return _Random(public.arms, rng)
-    if policy == "constant":
-        return _Constant(_best_arm(bandit))
     if policy == "LinUCB":
-        return _LinUCB(public, rng)
+        return _LinUCB(public, bandit.features.matrix)
     assert epsilon is not None
     return (_Fliphat if policy == "FLIPHAT" else _PrivateLinear)(public, epsilon, rng)
 
@@ -140,44 +136,26 @@ class _Random(Player):
         """Learn nothing."""
 
 
-class _Constant(Player):
-    def __init__(self, arm: int) -> None:
-        self._arm = arm
-
-    def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-        return np.full(len(rows), self._arm)
-
-    def learn(self, *_: Any) -> None:
-        """Learn nothing."""
-
-
-def _best_arm(bandit: TableBandit) -> int:
-    """Return the arm that earns most when always shown: in hindsight, so no policy can be sure to find it."""
-    known = bandit.outcomes
-    if not isinstance(known, Logged):
-        return int(np.bincount(known).argmax())
-    weights = 1 / known.propensities
-    arms = len(bandit.arms)
-    earned = np.bincount(known.arms, weights * known.rewards, arms)
-    return int((earned / np.bincount(known.arms, weights, arms)).argmax())
-
-
 class _LinUCB(Player):
     """Ridge LinUCB with coefficients of its own for each arm, without privacy.
 
-    The same numbers as `fliphat.lab.baselines.LinUCB` on block contexts, whose Gram matrix is made of the
-    arms' own ones; a round costs K p^2 instead of K (K p)^2.
+    Rewards are taken less their mean so far and in units of their spread so far: an arm that was never tried
+    is taken for an average one, whatever the rewards are measured in. Of a table with more columns than rows
+    it plays the rows' coordinates in the space that they span, which changes no score.
     """
 
-    optimism: Final = 0.1
+    optimism: Final = 0.5
 
-    def __init__(self, public: Public, rng: np.random.Generator) -> None:
-        self._times, self._rounds, self._rng = RefitTimes(200), 0, rng
+    def __init__(self, public: Public, table: npt.NDArray[np.float32]) -> None:
+        self._times, self._rounds = RefitTimes(200), 0
         self._next = self._times.after(0)
-        self._gram = np.stack([np.eye(public.columns)] * public.arms)
-        self._correlations = np.zeros((public.arms, public.columns))
-        # Rewards as shares of their range: optimism is in their units.
-        self._low, self._width = public.reward_range[0], public.reward_range[1] - public.reward_range[0]
+        rows, columns = table.shape
+        self._span = np.linalg.qr(table.T)[0] if columns > rows else None
+        columns = min(rows, columns)
+        self._gram = np.stack([np.eye(columns)] * public.arms)
+        # Of each arm: rows times rewards, and rows.
+        self._sums = np.zeros((2, public.arms, columns))
+        self._rewards = np.zeros(2)  # rewards and their squares
         self._solve()
 
     @property
@@ -185,26 +163,31 @@ class _LinUCB(Player):
         return self._next - self._rounds
 
     def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        rows = rows if self._span is None else rows @ self._span
         errors = np.stack([np.linalg.norm(rows @ one.T, axis=1) for one in self._whitening], axis=1)
         return np.asarray((rows @ self._estimate.T + self.optimism * errors).argmax(axis=1), np.int64)
 
     def learn(self, rounds: Rounds) -> None:
-        shares, arms = (rounds.rewards - self._low) / self._width, rounds.arms
+        rewards, arms = rounds.rewards, rounds.arms
+        rows = rounds.rows if self._span is None else rounds.rows @ self._span
         for arm in np.unique(arms):
-            own = rounds.rows[arms == arm].astype(np.float64)
+            own = rows[arms == arm].astype(np.float64)
             self._gram[arm] += own.T @ own
-            self._correlations[arm] += own.T @ shares[arms == arm]
+            self._sums[:, arm] += own.T @ rewards[arms == arm], own.sum(axis=0)
+        self._rewards += rewards.sum(), np.square(rewards).sum()
         self._rounds += len(arms)
         if self._rounds >= self._next:
             self._solve()
             self._next = self._times.after(self._rounds)
 
     def _solve(self) -> None:
+        mean, square = self._rewards / max(self._rounds, 1)
+        spread = np.sqrt(max(square - mean**2, 0.0))
         self._whitening = np.linalg.inv(np.linalg.cholesky(self._gram))
-        solved = self._whitening @ self._correlations[:, :, None]
-        self._estimate = (self._whitening.transpose(0, 2, 1) @ solved)[:, :, 0]
+        solved = self._whitening @ (self._sums[0] - mean * self._sums[1])[:, :, None]
+        estimate = (self._whitening.transpose(0, 2, 1) @ solved)[:, :, 0]
         self._whitening = self._whitening.astype(np.float32)
-        self._estimate = self._estimate.astype(np.float32)
+        self._estimate = (estimate / (spread or 1.0)).astype(np.float32)
 
 
 class _Fliphat(Player):

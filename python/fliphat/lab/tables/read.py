@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import difflib
+import gzip
 import importlib
+import lzma
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +18,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.contexts.encoder import MISSING_MARKS, is_missing
+
 __all__ = ["Category", "Column", "Dates", "Numbers", "Table", "read_frame", "read_table"]
 
 #: What a file may have without ``rows=``; more than that is read into memory by mistake.
@@ -22,8 +28,9 @@ MOST_BYTES: Final = 10**9
 MOST_CELLS: Final = 2 * 10**8
 
 _CHUNK = 8192
-_MISSING: Final = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "?", "<NA>"})
-_MISSING_BYTES: Final = np.array(sorted(text.encode() for text in _MISSING))
+_MISSING_BYTES: Final = np.array(sorted(text.encode() for text in MISSING_MARKS))
+_ROW_NUMBERS: Final = "\0 row numbers"
+_PACKED: Final[dict[str, Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @dataclass(frozen=True)
@@ -95,8 +102,15 @@ class Table:
 
     def __getitem__(self, name: str) -> Column:
         if name not in self.columns:
-            raise ValueError(f"{self.source} has no column {name!r}; it has {_listed(self.columns)}")
+            raise ValueError(self.without(name))
         return self.columns[name]
+
+    def without(self, name: str) -> str:
+        """Return that there is no such column, and which one might have been meant."""
+        plain = {other.casefold(): other for other in self.columns}
+        near = [plain[one] for one in difflib.get_close_matches(name.casefold(), list(plain), 3, 0.6)]
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(self.columns)}"
+        return f"{self.source} has no column {name!r}; {hint}"
 
     def take(self, rows: npt.NDArray[Any]) -> Table:
         """Return some of the rows."""
@@ -110,7 +124,9 @@ def read_table(path: Path, *, rows: int | None = None) -> Table:
     ----------
     path : Path
         Parquet if it ends in .parquet or .pq, which needs pyarrow; otherwise text with a header line, in
-        UTF-8, separated by commas, semicolons or tabs, whichever the header has most of.
+        UTF-8, separated by commas, semicolons or tabs, whichever the header has most of. It may be packed:
+        .csv.gz, .csv.bz2, .csv.xz. Beside semicolons a comma may be the decimal point.
+        A first column without a name, as data frames write their row numbers, is not read.
     rows : int, optional
         Read only the first so many rows: also of a file that is larger than memory.
 
@@ -132,9 +148,12 @@ def read_table(path: Path, *, rows: int | None = None) -> Table:
         return _read_parquet(path, rows)
     if rows is None and size > MOST_BYTES:
         raise _too_large(path.name, f"{size / 1e9:.1f} GB", f"{MOST_BYTES / 1e9:g} GB")
-    with open(path, newline="", encoding="utf-8-sig") as file:
+    unpacked = _PACKED.get(path.suffix.lower(), open)
+    with unpacked(path, "rt", newline="", encoding="utf-8-sig") as file:
         try:
             return _read_csv(path.name, file, rows)
+        except (EOFError, lzma.LZMAError, gzip.BadGzipFile):
+            raise ValueError(f"{path.name} must be a whole packed file, and is none: pack it again") from None
         except UnicodeDecodeError:
             raise ValueError(
                 f"{path.name} must be text in UTF-8; save it as 'CSV UTF-8', or as Parquet"
@@ -172,8 +191,14 @@ def read_frame(frame: Any, *, rows: int | None = None) -> Table:
 def _read_csv(source: str, file: Iterable[str], rows: int | None) -> Table:
     lines = iter(file)
     header = next(lines, "")
-    separator = max(",;\t", key=header.count)
-    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
+    # A separator inside quotes is part of a name.
+    names, separator = max(
+        ((next(csv.reader([header], delimiter=mark), []), mark) for mark in ",;\t"),
+        key=lambda found: len(found[0]),
+    )
+    names = [name.strip() for name in names]
+    if len(names) > 1 and names[0] == "":  # a column of row numbers, as data frames write it
+        names[0] = _ROW_NUMBERS
     _check_names(source, names)
     reader = csv.reader(lines, delimiter=separator)
     chunks: list[list[npt.NDArray[np.bytes_]]] = [[] for _ in names]
@@ -194,7 +219,9 @@ def _read_csv(source: str, file: Iterable[str], rows: int | None) -> Table:
     if not done:
         raise ValueError(f"{source} has a header and no rows: it needs a row for each person")
     # A column's chunks are let go as soon as it is read.
-    columns = {name: _from_bytes(np.concatenate(chunks[i])) for i, name in enumerate(names)}
+    comma = separator == ";"
+    columns = {name: _from_bytes(np.concatenate(chunks[i]), comma) for i, name in enumerate(names)}
+    columns.pop(_ROW_NUMBERS, None)
     return Table(source, columns)
 
 
@@ -249,10 +276,11 @@ def _with_rows(table: Table) -> Table:
     return table
 
 
-def _from_bytes(texts: npt.NDArray[np.bytes_]) -> Column:
+def _from_bytes(texts: npt.NDArray[np.bytes_], decimal_comma: bool) -> Column:
     missing = np.isin(texts, _MISSING_BYTES)
     try:
-        numbers = np.where(missing, b"nan", texts).astype(np.float64)
+        points = np.char.replace(texts, b",", b".") if decimal_comma else texts
+        numbers = np.where(missing, b"nan", points).astype(np.float64)
     except ValueError:
         found, codes = np.unique(texts, return_inverse=True)
         levels = [level.decode() for level in found.tolist()]
@@ -267,25 +295,19 @@ def _column(values: npt.NDArray[Any]) -> Column:
     if values.dtype.kind in "Mm":
         return Dates(len(values))
     given = values.tolist()
-    here = [one for one in given if not _is_missing(one)]
+    here = [one for one in given if not is_missing(one)]
     if all(hasattr(one, "__float__") and not isinstance(one, str) for one in here):
-        return Numbers(np.array([np.nan if _is_missing(one) else float(one) for one in given], np.float64))
+        return Numbers(np.array([np.nan if is_missing(one) else float(one) for one in given], np.float64))
     if here and all(hasattr(one, "isoformat") for one in here):
         return Dates(len(values))
-    texts = np.array(["" if _is_missing(one) else str(one).strip() for one in given])
+    texts = np.array(["" if is_missing(one) else str(one).strip() for one in given])
     found, codes = np.unique(texts, return_inverse=True)
     return _category(found.tolist(), codes.reshape(-1))
 
 
-def _is_missing(one: Any) -> bool:
-    return (
-        one is None or type(one).__name__ in ("NAType", "NaTType") or (isinstance(one, float) and one != one)
-    )
-
-
 def _category(levels: Sequence[str], codes: npt.NDArray[np.int64]) -> Category:
     """Return a category without the levels that mean that nothing is known."""
-    kept = [level for level in levels if level not in _MISSING]
+    kept = [level for level in levels if level not in MISSING_MARKS]
     place = {level: at for at, level in enumerate(kept)}
     new = np.array([place.get(level, -1) for level in levels], np.int64)
     return Category(tuple(kept), new[codes])

@@ -1,4 +1,4 @@
-"""What the runs on a table say: means with intervals, when learning starts, and which policy to take."""
+"""What the runs on a table say: means with intervals, when learning starts, and which policy is better."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtrit
 
-from fliphat.lab.experiments.run.summary import mean_interval
 from fliphat.lab.tables.players import PRIVATE
 from fliphat.lab.tables.runs import WINDOWS, TableRun
 
-__all__ = ["Result", "best_private", "first_useful", "result_of"]
+__all__ = ["Result", "best_private", "clearly_better", "collapse", "first_useful", "result_of"]
 
 # Curves are means of so many neighbouring windows, and the end of a run is its last quarter.
 _SMOOTH, _END = 3, 5
@@ -27,31 +27,48 @@ class Result:
     ----------
     policy : str
     epsilon : float or None
-    orders : int
     rounds : int
         Of one order; of a log the mean number that matched.
+    unusual : int
+        Of those, how many had another reward than the most frequent one.
     mean, low, high : float
         Reward a round and its 95 % interval: for the luck of orders and noise, and for the rows being a
         sample of people. NaN ends for a single order.
+    spread : float
+        Standard deviation of single rewards.
     above_constant : (mean, low, high) or None
-        Reward above the best constant arm's in the same orders, with a 95 % interval.
+        Reward above the constant arm's in the same orders, with a 95 % interval for the same two reasons.
     learns_from : int or None
         The round by which half of what it has gained over random play at the end is reached, in twentieths of
         the run; None if the end is not clearly better than random play.
-    curve : tuple of float
-        Mean reward in twenty equal parts of the run.
+    means : tuple of float
+        Reward a round in each order.
+    curves : tuple of tuple of float
+        Mean reward in twenty equal parts of the run, for each order.
     """
 
     policy: str
     epsilon: float | None
-    orders: int
     rounds: int
+    unusual: int
     mean: float
     low: float
     high: float
+    spread: float
     above_constant: tuple[float, float, float] | None
     learns_from: int | None
-    curve: tuple[float, ...]
+    means: tuple[float, ...]
+    curves: tuple[tuple[float, ...], ...]
+
+    @property
+    def orders(self) -> int:
+        """How many orders were played."""
+        return len(self.means)
+
+    @property
+    def curve(self) -> tuple[float, ...]:
+        """Mean reward in twenty equal parts of the run."""
+        return tuple(float(part) for part in np.mean(self.curves, axis=0))
 
     @property
     def name(self) -> str:
@@ -61,41 +78,63 @@ class Result:
 
 def result_of(runs: Sequence[TableRun], every: Sequence[TableRun]) -> Result:
     """Return the result of one policy's runs, beside those of all others."""
-    first, orders = runs[0], len(runs)
+    first = runs[0]
     rounds = round(float(np.mean([run.rounds for run in runs])))
     means = [run.mean for run in runs]
-    mean = float(np.mean(means))
-    low = high = math.nan
-    if orders > 1:
-        spread = float(np.mean([run.spread for run in runs]))
-        error = math.sqrt(float(np.var(means, ddof=1)) / orders + spread**2 / rounds)
-        half = float(stdtrit(orders - 1, 0.975)) * error if first.epsilon is not None else 1.96 * error
-        low, high = mean - half, mean + half
-    constant = {run.order: run.mean for run in every if run.policy == "constant"}
-    pairs = [run.mean - constant[run.order] for run in runs if run.order in constant]
-    above = mean_interval(pairs) if pairs and first.policy != "constant" else None
+    spread = float(np.mean([run.spread for run in runs]))
+    mean, low, high = _interval(means, spread**2 / rounds)
+    constant = {run.order: run for run in every if run.policy == "constant"}
+    both = [run for run in runs if run.order in constant]
+    above = None
+    if both and first.policy != "constant":
+        # Of a label both rewards are known in every row; a log's are of other rows.
+        beside = float(np.mean([run.beside for run in both])) ** 2 / rounds
+        if math.isnan(beside):
+            other = constant[both[0].order]
+            beside = spread**2 / rounds + other.spread**2 / other.rounds
+        above = _interval([run.mean - constant[run.order].mean for run in both], beside)
     random = [run.mean for run in every if run.policy == "random"]
-    curve = np.mean([run.windows for run in runs], axis=0)
-    learns = _learning_start(runs, curve, float(np.mean(random)), rounds) if random else None
-    if first.policy in ("random", "constant"):
-        learns = None
+    learns = None
+    if random and first.policy not in ("random", "constant"):
+        learns = _learning_start(runs, float(np.mean(random)), rounds)
     return Result(
-        first.policy,
-        first.epsilon,
-        orders,
-        rounds,
-        mean,
-        low,
-        high,
-        above,
-        learns,
-        tuple(float(part) for part in curve),
+        policy=first.policy,
+        epsilon=first.epsilon,
+        rounds=rounds,
+        unusual=round(float(np.mean([run.unusual for run in runs]))),
+        mean=mean,
+        low=low,
+        high=high,
+        spread=spread,
+        above_constant=above,
+        learns_from=learns,
+        means=tuple(means),
+        curves=tuple(run.windows for run in runs),
     )
 
 
-def _learning_start(
-    runs: Sequence[TableRun], curve: np.typing.NDArray[np.float64], random: float, rounds: int
-) -> int | None:
+def _interval(values: Sequence[float], of_rows: float) -> tuple[float, float, float]:
+    """Return a mean over orders and its 95 % interval; `of_rows` is the variance of the rows' own luck."""
+    mean, count = float(np.mean(values)), len(values)
+    if count < 2:
+        return mean, math.nan, math.nan
+    of_orders = float(np.var(values, ddof=1)) / count
+    half = math.sqrt(float(stdtrit(count - 1, 0.975)) ** 2 * of_orders + 1.96**2 * of_rows)
+    return mean, mean - half, mean + half
+
+
+def clearly_better(one: Result, other: Result) -> bool:
+    """Return whether a policy earned more than another, in the same orders, beyond all luck."""
+    pairs = [a - b for a, b in zip(one.means, other.means, strict=False)]
+    _, low, _ = _interval(pairs, one.spread**2 / one.rounds + other.spread**2 / other.rounds)
+    return bool(low > 0)
+
+
+def _smooth(curve: Sequence[float]) -> npt.NDArray[np.float64]:
+    return np.convolve(np.pad(curve, _SMOOTH // 2, mode="edge"), np.ones(_SMOOTH) / _SMOOTH, "valid")
+
+
+def _learning_start(runs: Sequence[TableRun], random: float, rounds: int) -> int | None:
     ends = [float(np.mean(run.windows[-_END:])) for run in runs]
     spread = float(np.mean([run.spread for run in runs]))
     error = spread / math.sqrt(len(runs) * rounds * _END / WINDOWS)
@@ -104,11 +143,27 @@ def _learning_start(
     gain = float(np.mean(ends)) - random
     if gain <= 3 * error:
         return None
-    smooth = np.convolve(np.pad(curve, _SMOOTH // 2, mode="edge"), np.ones(_SMOOTH) / _SMOOTH, "valid")
-    below = np.flatnonzero(smooth < random + gain / 2)
+    below = np.flatnonzero(_smooth(np.mean([run.windows for run in runs], axis=0)) < random + gain / 2)
     # From the first part on after which it never falls back.
     part = 0 if len(below) == 0 else min(int(below[-1]) + 1, WINDOWS - 1)
     return rounds * (part + 1) // WINDOWS
+
+
+def collapse(one: Result, random: float) -> tuple[int, int] | None:
+    """Return in how many orders a policy lost half of what it had gained, and about when first; or None.
+
+    Gain and fall count if they are four times what the luck of so few rounds makes.
+    """
+    luck = one.spread * math.sqrt(2 * WINDOWS / (_SMOOTH * one.rounds))
+    fallen = []
+    for curve in one.curves:
+        smooth = _smooth(curve)
+        gained = np.maximum.accumulate(smooth) - random
+        lost = np.maximum.accumulate(smooth) - smooth
+        at = np.flatnonzero((gained > 4 * luck) & (lost > np.maximum(4 * luck, gained / 2)))
+        if len(at):
+            fallen.append(int(at[0]))
+    return (len(fallen), one.rounds * (min(fallen) + 1) // WINDOWS) if fallen else None
 
 
 def best_private(results: Sequence[Result], epsilon: float) -> Result | None:
@@ -118,7 +173,7 @@ def best_private(results: Sequence[Result], epsilon: float) -> Result | None:
 
 
 def first_useful(results: Sequence[Result]) -> Result | None:
-    """Return the best private policy of the smallest epsilon that clearly beats the best constant arm."""
+    """Return the best private policy of the smallest epsilon that clearly beats the constant arm."""
     for epsilon in sorted({one.epsilon for one in results if one.epsilon is not None}):
         best = best_private(results, epsilon)
         if best is not None and best.above_constant is not None and best.above_constant[1] > 0:

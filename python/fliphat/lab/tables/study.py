@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,18 +13,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from fliphat import arguments
+from fliphat.contexts.encoder import Encoder, Range
 from fliphat.lab.display import Progress
 from fliphat.lab.experiments.run.executors import open_executor
 from fliphat.lab.tables.bandit import MOST_ARMS, Logged, TableBandit, make_bandit
-from fliphat.lab.tables.columns import Missing, Range
+from fliphat.lab.tables.columns import MOST_LEVELS, Missing
+from fliphat.lab.tables.cost import seconds
 from fliphat.lab.tables.players import POLICIES, PRIVATE, Public, public_numbers
 from fliphat.lab.tables.read import read_frame, read_table
-from fliphat.lab.tables.results import Result, best_private, first_useful, result_of
-from fliphat.lab.tables.runs import TableRun, play_order
+from fliphat.lab.tables.results import Result, first_useful, result_of
+from fliphat.lab.tables.runs import TableRun, best_arm, play_order
+from fliphat.lab.tables.sentences import answer, is_thin
 
 __all__ = ["EPSILONS", "TableStudy", "simulate"]
 
 EPSILONS: Final = (0.5, 1.0, 2.0, 10.0)
+MOST_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +42,10 @@ class TableStudy:
     rows, columns : int
         People, and features made of the table's columns, with a constant one.
     arms : tuple of str
+    shares : tuple of float
+        Of each arm: of how many rows it is the label or the best; of a log, how often it was shown.
+    constant_arm : str
+        The arm that earns most when always shown, in hindsight.
     logged : bool
         Whether rewards come from a log, by replay.
     results : tuple of Result
@@ -43,37 +53,57 @@ class TableStudy:
     delta : float
     warnings : tuple of str
         What was read off the table.
+    skipped : tuple of str
+        Which policies were not played, and why.
     complete : bool
         False if it was stopped before all orders were played.
     settings : dict
         The arguments of each private policy, by name and epsilon.
-    ranges : dict
-        By which range each numeric column was scaled.
+    encoder : fliphat.contexts.Encoder
+        Turns people into the contexts that were played, without the constant.
     """
 
     source: str
     rows: int
     columns: int
     arms: tuple[str, ...]
+    shares: tuple[float, ...]
+    constant_arm: str
     logged: bool
     results: tuple[Result, ...]
     delta: float
     warnings: tuple[str, ...]
+    skipped: tuple[str, ...]
     complete: bool
     settings: dict[str, dict[str, Any]]
-    ranges: dict[str, Range]
+    encoder: Encoder
+
+    def find(self, policy: str, epsilon: float | None = None) -> Result | None:
+        """Return one result, or None if it was not played."""
+        same = [one for one in self.results if (one.policy, one.epsilon) == (policy, epsilon)]
+        return same[0] if same else None
 
     def result(self, policy: str, epsilon: float | None = None) -> Result:
         """Return one result."""
-        for one in self.results:
-            if (one.policy, one.epsilon) == (policy, epsilon):
-                return one
-        raise ValueError(f"there is no result of {policy!r} at epsilon {epsilon}")
+        found = self.find(policy, epsilon)
+        if found is None:
+            raise ValueError(f"there is no result of {policy!r} at epsilon {epsilon}")
+        return found
+
+    @property
+    def ranges(self) -> dict[str, Range]:
+        """By which range each numeric column was scaled."""
+        return {name: known for name, known in self.encoder.columns.items() if isinstance(known, tuple)}
 
     @property
     def recommended(self) -> Result | None:
         """The best private policy of the smallest epsilon that clearly beats a constant arm, or None."""
-        return first_useful(self.results)
+        return None if is_thin(self) else first_useful(self.results)
+
+    @property
+    def answer(self) -> str:
+        """Whether a private policy is worth it here, in one sentence."""
+        return answer(self)
 
     def __str__(self) -> str:
         from fliphat.lab.tables.output import text
@@ -83,6 +113,8 @@ class TableStudy:
     def to_dict(self) -> dict[str, Any]:
         """Return everything for JSON; a missing interval is None."""
         record = {name: value for name, value in self.__dict__.items() if name != "results"}
+        record["ranges"] = self.ranges
+        record["answer"], record["encoder"] = self.answer, json.loads(self.encoder.to_json())
         record["results"] = [
             {
                 name: None if isinstance(value, float) and math.isnan(value) else value
@@ -94,8 +126,26 @@ class TableStudy:
         record["recommended"] = None if best is None else {"policy": best.policy, "epsilon": best.epsilon}
         return record
 
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each policy and epsilon."""
+        from fliphat.lab.tables.output import RECORD, records
+
+        pandas = importlib.import_module("pandas")  # an extra: nothing else may need it
+        return pandas.DataFrame(records(self), columns=list(RECORD))
+
+    def plot(self) -> Any:
+        """Return a matplotlib figure: reward against epsilon, and learning over time."""
+        from fliphat.lab.tables.figure import draw
+
+        return draw(self)
+
+    def _repr_html_(self) -> str:
+        from fliphat.lab.tables.output import card
+
+        return card(self)
+
     def write(self, folder: str | os.PathLike[str], *, command: str = "") -> list[Path]:
-        """Write ``study.csv`` and, with matplotlib, ``study.png``, ``study.svg`` and ``report.html``.
+        """Write ``study.csv``, ``encoder.json`` and, with matplotlib, figures and ``report.html``.
 
         Parameters
         ----------
@@ -107,7 +157,7 @@ class TableStudy:
         Returns
         -------
         list of Path
-            The files written.
+            The files written, the report last.
         """
         from fliphat.lab.tables.output import write
 
@@ -121,9 +171,10 @@ def simulate(
     arm: str | None = None,
     reward: str | None = None,
     propensity: str | float | None = None,
+    rewards: Sequence[str] = (),
     epsilons: Sequence[float] = EPSILONS,
     delta: float | None = None,
-    policies: Sequence[str] = POLICIES,
+    policies: Sequence[str] | None = None,
     orders: int = 5,
     ranges: Mapping[str, Range] | None = None,
     reward_range: Range | None = None,
@@ -133,14 +184,17 @@ def simulate(
     sparsity: int | None = None,
     rows: int | None = None,
     most_arms: int = MOST_ARMS,
+    most_categories: int = MOST_LEVELS,
+    most_seconds: float = MOST_SECONDS,
     workers: int = 1,
     seed: int = 0,
 ) -> TableStudy:
     """Play policies on a public or pilot table, several orders of its rows and several epsilons.
 
     Each row is a person who comes once. With a `label`, the arms are its classes, and the right one earns 1.
-    With a log, a policy meets the rounds in random order, and those whose logged arm it would have shown
-    count; rounds are thinned first so that every arm was shown equally often.
+    With `rewards`, each of these columns is an arm and says what it would earn. With a log, a policy meets
+    the rounds in random order, and those whose logged arm it would have shown count; rounds are thinned first
+    so that every arm was shown equally often.
 
     **The table itself is not protected by this.** Use one that is public, or whose people agreed to it.
 
@@ -154,18 +208,21 @@ def simulate(
         Columns of a log: the arm shown, and what it earned.
     propensity : str or float, optional
         The column with the chance of the arm shown; a number if it was the same for all, such as 1/K.
+    rewards : sequence of str, optional
+        Columns with what each arm would earn in a row, an arm each: measured, or by a model of the trial.
     epsilons : sequence of float
     delta : float, optional
         By default below half of one over the number of rows.
     policies : sequence of str
-        Some of "random", "constant" (the best arm in hindsight), "LinUCB" (not private) and private ones.
+        Some of "LinUCB" (not private) and private ones. "random" and "constant" (the best arm in hindsight)
+        are always played: what the others earn says nothing without them.
     orders : int, default 5
         Random orders of the rows, each with noise of its own.
     ranges : mapping of str to (low, high), optional
         Public ranges of numeric columns; values beyond are cut. By default the table's own 1 and 99 % points,
         and the result says so.
     reward_range : (low, high), optional
-        Public range of a log's rewards; by default the table's own.
+        Public range of rewards, unless they are a label's; by default the table's own.
     categorical : collection of str
         Numeric columns that are codes, to be one-hot.
     drop : collection of str
@@ -176,7 +233,11 @@ def simulate(
         Of FLIPHAT; by default three for each arm and at least 8.
     rows : int, optional
         Use only the first so many rows.
-    most_arms : int, default 50
+    most_arms, most_categories : int, default 50
+        More classes of the label, or texts of a column, are refused.
+    most_seconds : float, default 120
+        A policy whose runs would take longer together, estimated from the table's sizes, is skipped and the
+        study says so; one that `policies` names is played anyhow.
     workers : int, default 1
         Processes; above 1, a script needs ``if __name__ == "__main__":``.
     seed : int, default 0
@@ -189,7 +250,7 @@ def simulate(
     Raises
     ------
     ValueError
-        If the table or an argument can't be used; the message names the column and the fix.
+        If the table or an argument can't be used; the message names all such columns and the fix of each.
 
     Examples
     --------
@@ -206,9 +267,10 @@ def simulate(
     seed = arguments.integer("seed", seed, 0, 2**62)
     if rows is not None:
         rows = arguments.integer("rows", rows, 1, 2**40)
-    for policy in policies:
+    named = tuple(POLICIES if policies is None else policies)
+    for policy in named:
         arguments.choice("policies", policy, POLICIES)
-    if not epsilons and any(policy in PRIVATE for policy in policies):
+    if not epsilons and any(policy in PRIVATE for policy in named):
         raise ValueError("epsilons must have at least one number for a private policy")
     path = Path(table) if isinstance(table, (str, os.PathLike)) else None
     read = read_frame(table, rows=rows) if path is None else read_table(path, rows=rows)
@@ -218,19 +280,28 @@ def simulate(
         arm=arm,
         reward=reward,
         propensity=propensity,
-        ranges=dict(ranges or {}),
+        rewards=rewards,
+        ranges=ranges,
         reward_range=reward_range,
         categorical=categorical,
         drop=drop,
         missing=missing,
         most_arms=arguments.integer("most_arms", most_arms, 2, 10_000),
+        most_categories=arguments.integer("most_categories", most_categories, 2, 100_000),
     )
     source = read.source
     del read, table
     public = public_numbers(bandit, delta, sparsity)
     cells: list[tuple[str, float | None]] = []
-    for policy in sorted(set(policies), key=POLICIES.index):
-        cells += [(policy, epsilon) for epsilon in epsilons] if policy in PRIVATE else [(policy, None)]
+    skipped, cost = [], {}
+    for policy in sorted({"random", "constant", *named}, key=POLICIES.index):
+        every: list[float | None] = list(epsilons) if policy in PRIVATE else [None]
+        cost[policy] = seconds(policy, len(bandit), public.arms, public.columns)
+        whole = cost[policy] * orders * len(every) / workers
+        if policies is None and whole > arguments.positive("most_seconds", most_seconds):
+            skipped.append(_skipped(policy, public, whole))
+        else:
+            cells += [(policy, epsilon) for epsilon in every]
     settings = {
         f"{policy}, epsilon = {epsilon:g}": public.arguments(policy, epsilon)
         for policy, epsilon in cells
@@ -241,10 +312,12 @@ def simulate(
     runs: list[TableRun] = []
     complete = True
     try:
-        with open_executor(workers) as executor, Progress("playing", len(tasks)) as progress:
+        # The bar counts milliseconds, so that a slow policy is not taken for a quick one.
+        total = sum(_milliseconds(cost[policy]) for policy, _, _ in tasks)
+        with open_executor(workers) as executor, Progress("playing", total) as progress:
             for run in _finished(bandit, public, tasks, seed, executor):
                 runs.append(run)
-                progress.advance(1)
+                progress.advance(_milliseconds(cost[run.policy]))
     except KeyboardInterrupt:
         complete = False
         if not runs:
@@ -255,18 +328,35 @@ def simulate(
         own = [run for run in runs if (run.policy, run.epsilon) == (policy, epsilon)]
         if own:
             results.append(result_of(own, runs))
+    assert bandit.features.encoder is not None
     return TableStudy(
-        source,
-        len(bandit),
-        public.columns,
-        bandit.arms,
-        isinstance(bandit.outcomes, Logged),
-        tuple(results),
-        public.delta,
-        bandit.warnings,
-        complete,
-        settings,
-        bandit.features.ranges,
+        source=source,
+        rows=len(bandit),
+        columns=public.columns,
+        arms=bandit.arms,
+        shares=tuple(float(share) for share in bandit.shares),
+        constant_arm=bandit.arms[best_arm(bandit)],
+        logged=isinstance(bandit.outcomes, Logged),
+        results=tuple(results),
+        delta=public.delta,
+        warnings=bandit.warnings,
+        skipped=tuple(skipped),
+        complete=complete,
+        settings=settings,
+        encoder=bandit.features.encoder,
+    )
+
+
+def _milliseconds(estimated: float) -> int:
+    return max(1, round(1000 * estimated))
+
+
+def _skipped(policy: str, public: Public, whole: float) -> str:
+    instead = " FLIPHAT chooses columns by itself." if policy == "PrivateLinear" else ""
+    return (
+        f"{policy} was not played: with {public.columns:,} features and {public.arms} arms its runs "
+        "would take "
+        f"about {whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
     )
 
 
@@ -288,35 +378,3 @@ def _finished(
     finally:
         for future in futures:
             future.cancel()
-
-
-def advice(study: TableStudy) -> list[str]:
-    """Return in sentences which policy to take, at which epsilon, and what it will cost."""
-    told = []
-    marks = {one.policy: one for one in study.results if one.epsilon is None}
-    epsilons = sorted({one.epsilon for one in study.results if one.epsilon is not None})
-    constant = marks.get("constant")
-    best = study.recommended
-    if best is not None and best.above_constant is not None:
-        told.append(
-            f"From epsilon = {best.epsilon:g} on a private policy is clearly better than always showing one "
-            f"arm: {best.policy} earns {best.mean:.3f} a round, {best.above_constant[0]:.3f} more."
-        )
-    elif epsilons and constant is not None:
-        told.append(
-            f"Up to epsilon = {epsilons[-1]:g} no private policy is clearly better than always showing one "
-            f"arm ({constant.mean:.3f} a round). More people, fewer columns, or a larger epsilon would help."
-        )
-    for epsilon in epsilons:
-        one = best_private(study.results, epsilon)
-        assert one is not None
-        start = (
-            f"half of its gain reached by round {one.learns_from:,}"
-            if one.learns_from is not None
-            else f"not clearly better than random play within {one.rounds:,} rounds"
-        )
-        told.append(f"At epsilon = {epsilon:g} {one.policy} is best: {one.mean:.3f} a round, {start}.")
-    if "LinUCB" in marks and epsilons:
-        price = marks["LinUCB"].mean
-        told.append(f"LinUCB, without privacy, earns {price:.3f}: the difference is the price of privacy.")
-    return told

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from fliphat.lab.display.figure_style import STYLE, write_title
+from fliphat.lab.display.figure_style import STYLE, save, write_title
 from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.run.summary import Summary
 
@@ -59,7 +59,5 @@ def draw_to(
             rf"$\delta$ = {experiment.delta}, T = {experiment.cells[0].rounds:,}"
         )
         write_title(figure, title, textwrap.fill(note, _NARROW_NOTE) if narrow else note)
-        for path in paths:
-            undated = {"Software": None} if path.suffix == ".png" else {"Date": None}
-            figure.savefig(path, metadata=undated if path.suffix in (".png", ".svg") else None)
+        save(figure, paths)
         pyplot.close(figure)

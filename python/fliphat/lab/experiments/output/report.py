@@ -22,7 +22,7 @@ __all__ = ["Section", "write_report"]
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment's part of a report: what was run, what came out, and its figure as a PNG file."""
+    """One experiment's part of a report: what was run, what came out, and its figure as an SVG file."""
 
     experiment: Experiment
     summaries: Sequence[Summary]
@@ -74,7 +74,7 @@ def _section(section: Section) -> str:
 def _figure(section: Section) -> str:
     alternative = f"{section.experiment.name}: {section.headline}"
     with tempfile.TemporaryDirectory() as folder:
-        narrow = Path(folder) / "narrow.png"
+        narrow = Path(folder) / "narrow.svg"
         draw_to(section.experiment, section.summaries, [narrow], narrow=True)
         return picture(section.figure, narrow, alternative)
 

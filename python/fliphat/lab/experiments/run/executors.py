@@ -58,6 +58,11 @@ def open_executor(workers: int | None = None, dask: str | None = None) -> Iterat
             )
             try:
                 yield pool
+            except KeyboardInterrupt:
+                # Whoever stops does not wait for kernels: what a worker has begun is not kept anyway.
+                for worker in list(pool._processes.values()):
+                    worker.kill()
+                raise
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 

@@ -1,0 +1,278 @@
+"""Everything a study can say about its results, each sentence with the condition under which it is true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fliphat.lab.tables.results import Result, best_private, clearly_better, collapse
+
+if TYPE_CHECKING:
+    from fliphat.lab.tables.study import TableStudy
+
+__all__ = ["ANSWERS", "NOTES", "Sentence", "answer", "is_thin", "notes"]
+
+#: A log is too thin to judge anything with fewer rounds a run, or fewer rewards that differ from the usual.
+FEWEST_ROUNDS: Final = 200
+FEWEST_UNUSUAL: Final = 25
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, and whether it may be said of a study."""
+
+    name: str
+    holds: Callable[[TableStudy], bool]
+    words: Callable[[TableStudy], str]
+
+
+def answer(study: TableStudy) -> str:
+    """Return the one sentence that answers whether a private policy is worth it here."""
+    (found,) = (sentence for sentence in ANSWERS if sentence.holds(study))
+    return found.words(study)
+
+
+def notes(study: TableStudy) -> list[str]:
+    """Return everything else that is true and worth knowing."""
+    return [sentence.words(study) for sentence in NOTES if sentence.holds(study)]
+
+
+# Facts that the conditions rest on.
+
+
+def is_thin(study: TableStudy) -> bool:
+    """Return whether too few rounds of a log count to judge any policy."""
+    random = study.find("random")
+    return (
+        study.logged
+        and random is not None
+        and (random.rounds < FEWEST_ROUNDS or random.unusual < FEWEST_UNUSUAL)
+    )
+
+
+def _epsilons(study: TableStudy) -> list[float]:
+    return sorted({one.epsilon for one in study.results if one.epsilon is not None})
+
+
+def _can_compare(study: TableStudy) -> bool:
+    """Return whether private policies were played, often enough, on enough rounds."""
+    played = [one for one in study.results if one.epsilon is not None]
+    return bool(played) and min(one.orders for one in played) > 1 and not is_thin(study)
+
+
+def _beaten_without_privacy(study: TableStudy) -> bool | None:
+    """Return whether LinUCB clearly beats the constant arm; None if it was not played."""
+    free = study.find("LinUCB")
+    return None if free is None or free.above_constant is None else bool(free.above_constant[1] > 0)
+
+
+def _leaders(study: TableStudy, epsilon: float) -> list[Result]:
+    """Return the best private policy at an epsilon, and those that it is not clearly better than."""
+    best = best_private(study.results, epsilon)
+    others = [one for one in study.results if one.epsilon == epsilon and one is not best]
+    return [] if best is None else [best, *(one for one in others if not clearly_better(best, one))]
+
+
+def _tied(study: TableStudy) -> list[float]:
+    return [epsilon for epsilon in _epsilons(study) if len(_leaders(study, epsilon)) > 1]
+
+
+def _won(study: TableStudy) -> dict[str, list[float]]:
+    """Return at which epsilons each private policy is clearly the best of several."""
+    found: dict[str, list[float]] = {}
+    for epsilon in _epsilons(study):
+        leaders = _leaders(study, epsilon)
+        if len(leaders) == 1 and sum(one.epsilon == epsilon for one in study.results) > 1:
+            found.setdefault(leaders[0].policy, []).append(epsilon)
+    return found
+
+
+def _below_random(study: TableStudy) -> list[Result]:
+    random = study.find("random")
+    private = [one for one in study.results if one.epsilon is not None]
+    return [one for one in private if random is not None and clearly_better(random, one)]
+
+
+def _taken(study: TableStudy) -> Result | None:
+    """Return the policy that is talked about: the recommended one, or the best at the largest epsilon."""
+    epsilons = _epsilons(study)
+    return study.recommended or (best_private(study.results, epsilons[-1]) if epsilons else None)
+
+
+def _price(study: TableStudy) -> float | None:
+    """Return what the policy talked about earns less than LinUCB; None if one of them was not played."""
+    free, taken = study.find("LinUCB"), _taken(study)
+    return None if free is None or taken is None else free.mean - taken.mean
+
+
+def _price_is_seen(study: TableStudy) -> bool:
+    free, taken = study.find("LinUCB"), _taken(study)
+    return free is not None and taken is not None and clearly_better(free, taken)
+
+
+def _fallen(study: TableStudy) -> list[tuple[Result, tuple[int, int]]]:
+    random = study.find("random")
+    if random is None:
+        return []
+    every = [(one, collapse(one, random.mean)) for one in study.results if one.epsilon is not None]
+    return [(one, found) for one, found in every if found is not None]
+
+
+# Their words.
+
+
+def _listed(epsilons: list[float]) -> str:
+    return ", ".join(f"{epsilon:g}" for epsilon in epsilons)
+
+
+def _constant(study: TableStudy) -> str:
+    one = study.find("constant")
+    return f"always showing {study.constant_arm!r}" + ("" if one is None else f" ({one.mean:.3f} a round)")
+
+
+def _worth_it(study: TableStudy) -> str:
+    best = study.recommended
+    assert best is not None
+    assert best.above_constant is not None
+    return (
+        f"{best.policy} is worth it from epsilon = {best.epsilon:g} on: it earns {best.mean:.3f} a round, "
+        f"{best.above_constant[0]:.3f} more than {_constant(study)}."
+    )
+
+
+def _up_to(study: TableStudy) -> str:
+    most = f"Up to epsilon = {_epsilons(study)[-1]:g}"
+    return f"{most} no private policy is clearly better than {_constant(study)}"
+
+
+def _thin(study: TableStudy) -> str:
+    random = study.find("random")
+    assert random is not None
+    return (
+        f"This log is too thin to judge any policy: of {study.rows:,} rows a run plays about "
+        f"{random.rounds:,}, "
+        f"and the reward of {random.unusual:,} of them differs from the usual one."
+    )
+
+
+def _loses(study: TableStudy) -> str:
+    return " ".join(f"{one.name}, earns less than random play." for one in _below_random(study))
+
+
+def _costs(study: TableStudy) -> str:
+    free, taken, price = study.find("LinUCB"), _taken(study), _price(study)
+    assert free is not None
+    assert taken is not None
+    assert price is not None
+    return (
+        f"LinUCB, without privacy, earns {free.mean:.3f}: at epsilon = {taken.epsilon:g} privacy costs "
+        + (f"{price:.3f} a round." if _price_is_seen(study) else "nothing that can be seen here.")
+    )
+
+
+def _learned(study: TableStudy) -> str:
+    taken = _taken(study)
+    assert taken is not None
+    if taken.learns_from is None:
+        return f"{taken.name}, is not clearly better than random play within {taken.rounds:,} rounds."
+    return (
+        f"Half of what {taken.name}, gains over random play is there by round {taken.learns_from:,} of "
+        f"{taken.rounds:,}."
+    )
+
+
+def _falls(study: TableStudy) -> str:
+    return " ".join(
+        f"{one.name}, learned and then lost half of it or more in {orders} of {one.orders} orders, first "
+        f"near round {at:,}: look at its curve before taking it."
+        for one, (orders, at) in _fallen(study)
+    )
+
+
+def _ties(study: TableStudy) -> str:
+    every = [
+        (epsilon, " and ".join(sorted(one.policy for one in _leaders(study, epsilon))))
+        for epsilon in _tied(study)
+    ]
+    named = dict.fromkeys(names for _, names in every)
+    return " ".join(
+        f"{names} are tied at epsilon = {_listed([e for e, other in every if other == names])}: their "
+        "difference "
+        f"is within luck."
+        for names in named
+    )
+
+
+#: Exactly one of these holds of any study.
+ANSWERS: Final = (
+    Sentence("thin", is_thin, _thin),
+    Sentence(
+        "nothing private",
+        lambda study: not _epsilons(study) and not is_thin(study),
+        lambda study: "No private policy was played: these are figures without privacy.",
+    ),
+    Sentence(
+        "one order",
+        lambda study: bool(_epsilons(study)) and not _can_compare(study) and not is_thin(study),
+        lambda study: "One order says nothing about luck: play at least two (--orders) to compare policies.",
+    ),
+    Sentence("worth it", lambda study: _can_compare(study) and study.recommended is not None, _worth_it),
+    Sentence(
+        "nothing helps",
+        lambda study: (
+            _can_compare(study) and study.recommended is None and _beaten_without_privacy(study) is False
+        ),
+        lambda study: (
+            f"{_up_to(study)}, and without privacy LinUCB is not, either: as far as a linear policy can see, "
+            f"these columns do not tell whom another arm would suit."
+        ),
+    ),
+    Sentence(
+        "more would help",
+        lambda study: (
+            _can_compare(study) and study.recommended is None and _beaten_without_privacy(study) is True
+        ),
+        lambda study: (
+            f"{_up_to(study)}. LinUCB, without privacy, is: more people or a larger epsilon would help."
+        ),
+    ),
+    Sentence(
+        "not known",
+        lambda study: (
+            _can_compare(study) and study.recommended is None and _beaten_without_privacy(study) is None
+        ),
+        lambda study: f"{_up_to(study)}. Whether any policy could be is not known: LinUCB was not played.",
+    ),
+)
+
+#: All of these that hold are said.
+NOTES: Final = (
+    Sentence("tied", lambda study: _can_compare(study) and bool(_tied(study)), _ties),
+    Sentence(
+        "better",
+        lambda study: _can_compare(study) and bool(_won(study)),
+        lambda study: " ".join(
+            f"{policy} is clearly the better private policy at epsilon = {_listed(epsilons)}."
+            for policy, epsilons in _won(study).items()
+        ),
+    ),
+    Sentence("learned", lambda study: _can_compare(study), _learned),
+    Sentence("price", lambda study: _can_compare(study) and _price(study) is not None, _costs),
+    Sentence("below random", lambda study: _can_compare(study) and bool(_below_random(study)), _loses),
+    Sentence("collapse", lambda study: _can_compare(study) and bool(_fallen(study)), _falls),
+    Sentence(
+        "other half",
+        lambda study: study.logged and study.find("constant") is not None,
+        lambda study: (
+            "The constant arm is the best one of one half of the log, and its reward is that of the "
+            "other half."
+        ),
+    ),
+    Sentence("skipped", lambda study: bool(study.skipped), lambda study: " ".join(study.skipped)),
+    Sentence(
+        "stopped",
+        lambda study: not study.complete,
+        lambda study: "Stopped early: these are the runs that were done.",
+    ),
+)
