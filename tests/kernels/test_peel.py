@@ -205,9 +205,10 @@ class TestRefusals:
             kernels.peel([1, bad], 1, pick_scale=1, value_scale=1)
 
     @pytest.mark.parametrize(
-        "bad", [[98765.5], ["98765"], [98765 * 2**70], [[98765], [1, 2]], np.array([98765], "u8"), 98765]
+        "bad",
+        [[np.nan, 98765.5], ["98765"], [98765 * 2**70], [[98765], [1, 2]], np.array([98765], "u8"), 98765],
     )
-    def test_what_is_not_a_vector_of_integers_is_not_quoted(self, bad):
+    def test_what_is_not_a_vector_of_numbers_is_not_quoted(self, bad):
         with pytest.raises((TypeError, ValueError), match=r"^v must") as refusal:
             kernels.peel(bad, 1, pick_scale=1, value_scale=1)
         assert "98765" not in str(refusal.value)

@@ -21,19 +21,24 @@ def second_moments(
     X: Any,
     columns: npt.ArrayLike | None = None,
     *,
-    radius: int,
-    scale: npt.ArrayLike,
+    norm: float | None = None,
+    radius: int | None = None,
+    scale: npt.ArrayLike | None = None,
     one: float | None = None,
     present: npt.NDArray[np.bool_] | None = None,
     threads: int | None = None,
-) -> npt.NDArray[np.int64]:
-    """Sum the rows' second moments, in integers.
+) -> npt.NDArray[Any]:
+    """Sum the rows' second moments, ``X.T @ X`` of rows cut to a length, exactly.
 
-    A row's vector is ``v = X[i, columns] * scale``, with the constant `one` behind it if one is given. It is
-    cut to length `radius` (``v * radius / norm(v)`` where it is longer), each number is rounded toward zero
-    to an integer, and the integers ``q`` are checked: a row with ``sum(q**2) > radius**2`` (possible only
-    through a float's rounding) counts as zeros, as does a row whose norm is not a finite float64.
-    The result is the sum of ``outer(q, q)``.
+    With `norm`, longer rows are cut to it and the sums are floats in the units of X: replacing one row by any
+    other moves them by at most ``sqrt(2) * norm**2`` in Frobenius norm. Numbers of a row are rounded toward
+    zero to a multiple of ``norm / (2**15 - 1)``.
+
+    Or in integers, with `radius` and `scale`: a row's vector is ``v = X[i, columns] * scale``, with the
+    constant `one` behind it if one is given. It is cut to length `radius` (``v * radius / norm(v)`` where it
+    is longer), each number is rounded toward zero to an integer, and the integers ``q`` are checked: a row
+    with ``sum(q**2) > radius**2`` (possible only through a float's rounding) counts as zeros, as does a row
+    whose norm is not a finite float64. The result is the sum of ``outer(q, q)``.
 
     It is the same for any number of threads, any order of rows, dense or CSR. Replacing one row by any other
     moves it by at most ``sqrt(2) * radius**2`` in Frobenius norm.
@@ -44,8 +49,10 @@ def second_moments(
         Never copied. Sparse rows must have strictly increasing column numbers.
     columns : array_like of int, shape (k,), optional
         Public columns, all different; by default all of them. Other columns are not read.
+    norm : float
+        Above 0, public: how long a row may be.
     radius : int
-        From 1 to ``2**15 - 1``.
+        Instead of `norm`, from 1 to ``2**15 - 1``.
     scale : float or array_like, shape (k,)
         Above 0, public: integers per unit of each column. With rows whose norm is about ``norm``,
         ``radius / norm`` uses the whole ball.
@@ -58,22 +65,42 @@ def second_moments(
 
     Returns
     -------
-    ndarray of int64, shape (k, k), or (k + 1, k + 1) with `one`
-        Symmetric. ``result / outer(scale, scale) / n`` is the mean second moment of the rows that were cut.
+    ndarray, shape (k, k), or (k + 1, k + 1) with `one`
+        Symmetric; float64 with `norm`. With `radius` int64, and ``result / outer(scale, scale) / n`` is the
+        mean second moment of the rows that were cut.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fliphat import kernels
     >>> X = np.array([[3.0, 4.0], [30.0, 40.0], [np.nan, 1.0]])
+    >>> kernels.second_moments(X, norm=10.0).round(1)  # the second row is cut to (6, 8)
+    array([[45., 60.],
+           [60., 80.]])
     >>> kernels.second_moments(X, radius=50, scale=10.0)
     array([[1800, 2400],
            [2400, 3200]])
     """
+    radius, scale, one, unit = moment_units(norm, radius, scale, one)
     rows, n, ball = _ball(X, columns, radius, scale, one, threads)
     flags = None if present is None else _gradient.present_flags(present, n)
     k = len(ball[0]) + (one is not None)
-    return _native.second_moments(_rows.native(rows), *ball[:-1], flags, ball[-1]).reshape(k, k)
+    sums = _native.second_moments(_rows.native(rows), *ball[:-1], flags, ball[-1]).reshape(k, k)
+    return sums if unit is None else sums * unit**2
+
+
+def moment_units(
+    norm: float | None, radius: int | None, scale: npt.ArrayLike | None, one: float | None
+) -> tuple[int, npt.ArrayLike, float | None, float | None]:
+    """Return radius, scale and constant in integers, and the unit of a number where `norm` was given."""
+    if norm is None:
+        if radius is None or scale is None:
+            raise ValueError("give norm, or radius and scale")
+        return radius, scale, one, None
+    if radius is not None or scale is not None:
+        raise ValueError("give norm, or radius and scale")
+    unit = arguments.positive("norm", norm) / MOST_RADIUS
+    return MOST_RADIUS, 1 / unit, None if one is None else one / unit, unit
 
 
 def ball_gradient(

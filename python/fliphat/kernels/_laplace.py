@@ -64,8 +64,17 @@ def laplace(scale: float, size: int | tuple[int, ...]) -> npt.NDArray[np.float64
     return noise
 
 
-def laplace_mechanism(values: npt.ArrayLike, scale: float) -> npt.NDArray[np.float64]:
+def laplace_mechanism(
+    values: npt.ArrayLike,
+    scale: float | None = None,
+    *,
+    epsilon: float | None = None,
+    sensitivity: float | None = None,
+) -> npt.NDArray[np.float64]:
     """Release values with Laplace noise.
+
+    Say how far all values together may move when one person's data change (`sensitivity`, the sum of the
+    moves) and what may be spent (`epsilon`): the whole call is then epsilon-DP. Or give the noise's scale.
 
     Each value is rounded to the nearest multiple (halves up) of `lattice`, the power of two with ``scale *
     2**-21 < lattice <= scale * 2**-20``. Noise Z with P(Z = z) proportional to ``exp(-|z| / t)``, exactly,
@@ -75,7 +84,8 @@ def laplace_mechanism(values: npt.ArrayLike, scale: float) -> npt.NDArray[np.flo
 
     If a value moves by at most D between neighbours, its release is ``ceil(D / lattice) / t``-DP, which is at
     most ``(D + lattice) / scale``: rounding adds at most `lattice`, a millionth of the scale, to the
-    sensitivity of each value.
+    sensitivity of each value. With `epsilon`, ``scale = sensitivity / (epsilon - n 2**-20)`` for n values
+    pays for that.
 
     Parameters
     ----------
@@ -84,7 +94,9 @@ def laplace_mechanism(values: npt.ArrayLike, scale: float) -> npt.NDArray[np.flo
         `lattice` (about ``2**32`` scales) are clamped to that, and 64-bit integers to ``2**53`` first;
         neither raises the sensitivity.
     scale : float
-        From ``2**-900`` to ``2**900``.
+        From ``2**-900`` to ``2**900``, in the units of `values`.
+    epsilon, sensitivity : float
+        Instead of `scale`; epsilon above a millionth for each value.
 
     Returns
     -------
@@ -100,8 +112,11 @@ def laplace_mechanism(values: npt.ArrayLike, scale: float) -> npt.NDArray[np.flo
     Examples
     --------
     >>> from fliphat import kernels
-    >>> kernels.laplace_mechanism([1.0, 2.0], scale=0.5).shape
-    (2,)
+    >>> ages = [31.0, 45.0, 27.0, 62.0]  # each from 0 to 100
+    >>> mean = sum(ages) / len(ages)  # one person moves it by 25 at most
+    >>> private = kernels.laplace_mechanism(mean, epsilon=1.0, sensitivity=25.0)
+    >>> bool(abs(private - mean) < 1000)
+    True
     >>> abs(float(kernels.laplace_mechanism(10.0, scale=1e-3)) - 10.0) < 1.0
     True
 
@@ -109,10 +124,27 @@ def laplace_mechanism(values: npt.ArrayLike, scale: float) -> npt.NDArray[np.flo
     ----------
     I. Mironov, "On significance of the least significant bits for differential privacy", CCS 2012.
     """
-    scale = _scale(scale)
     released = _float_copy("values", values)
+    scale = mechanism_scale(released.size, scale, epsilon, sensitivity)
     _native.laplace_release(released.reshape(-1), scale)
     return released
+
+
+def mechanism_scale(
+    count: int, scale: float | None, epsilon: float | None, sensitivity: float | None
+) -> float:
+    """Return the scale that was given, or the one at which `count` values are epsilon-DP."""
+    if scale is not None:
+        if epsilon is not None or sensitivity is not None:
+            raise ValueError("give scale, or epsilon and sensitivity")
+        return _scale(scale)
+    if epsilon is None or sensitivity is None:
+        raise ValueError("give scale, or epsilon and sensitivity")
+    left = arguments.positive("epsilon", epsilon) - count * 2.0**-20
+    if left <= 0:
+        raise ValueError(f"epsilon must be above {count} * 2**-20 for {count} values, got {epsilon!r}")
+    # A little more than the formula, for its rounding.
+    return _scale(arguments.positive("sensitivity", sensitivity) / left * (1 + 1e-12))
 
 
 def _scale(scale: float) -> float:

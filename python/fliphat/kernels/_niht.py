@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native, arguments
-from fliphat.kernels import _gradient, _rows
+from fliphat.kernels import _gradient, _rows, _units
 
 _MOST_ITERATIONS = 10_000
 _LARGEST_SCALE = 2**40 - 1
@@ -26,11 +26,13 @@ def niht(
     step_size: float,
     l1_radius: float,
     clip: float,
-    pick_scale: int,
-    value_scale: int,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    pick_scale: int | None = None,
+    value_scale: int | None = None,
     start: npt.ArrayLike | None = None,
     mechanism: Literal["exponential", "laplace"] = "exponential",
-    value_noise: Literal["rounded_gaussian", "gaussian", "laplace"] = "rounded_gaussian",
+    value_noise: Literal["rounded_gaussian", "gaussian", "laplace"] | None = None,
     loss: Literal["squared", "logistic"] = "squared",
     reward_clip: float | None = None,
     present: npt.NDArray[np.bool_] | None = None,
@@ -42,8 +44,11 @@ def niht(
     current estimate on an integer lattice, keeps `sparsity` coordinates privately (:func:`peel`) and projects
     on the l1 ball (:func:`project_l1`). The number of rows ``n`` is public and counts rows without a reward.
 
-    What it costs: replacing one row moves each integer by at most ``2**16``. With the exponential mechanism
-    and Gaussian values the fit, all iterates included, is
+    With `epsilon` and `delta` the whole fit, all iterates included, is (epsilon, delta)-DP in one row,
+    whatever they hold: `clip`, in plain units, bounds what each may say, and needs no promise about X or y.
+
+    With scales instead: replacing one row moves each integer by at most ``2**16``. With the exponential
+    mechanism and Gaussian values the fit, all iterates included, is
     ``iterations * sparsity / 2 * 2**32 * (1 / pick_scale**2 + 1 / value_scale**2)``-zCDP;
     `fliphat.privacy.calibration.calibrate` finds the scales for a given epsilon and delta.
 
@@ -58,8 +63,10 @@ def niht(
         Always all of them: stopping early would depend on the rows.
     step_size, l1_radius, clip : float
         Above 0. Public.
+    epsilon, delta : float
+        What the fit may cost; the budget is added up in zCDP (pure, for ``delta = 0``).
     pick_scale, value_scale : int
-        Integer noise scales, from 1 to ``2**40 - 1``.
+        Instead of `epsilon`: integer noise scales from 1 to ``2**40 - 1``, in steps of ``clip / 2**15``.
     start : array_like, shape (d,), optional
         Public start (zero, or an estimate already released), projected on the l1 ball.
     mechanism, value_noise : str
@@ -76,13 +83,11 @@ def niht(
     --------
     >>> import numpy as np
     >>> from fliphat import kernels
-    >>> from fliphat.privacy.calibration import calibrate
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((20_000, 50))
     >>> y = X[:, 3] - X[:, 7] + 0.1 * rng.standard_normal(20_000)
     >>> public = dict(sparsity=2, iterations=2, step_size=1.0, l1_radius=3.0, clip=2.0)
-    >>> noise = calibrate(epsilon=1.0, delta=1e-5, rows=20_000, dim=50, **public)
-    >>> theta = kernels.niht(X, y, **public, pick_scale=noise.pick_scale, value_scale=noise.value_scale)
+    >>> theta = kernels.niht(X, y, **public, epsilon=1.0, delta=1e-5)
     >>> np.flatnonzero(theta)
     array([3, 7])
 
@@ -91,6 +96,9 @@ def niht(
     S. Chakraborty, S. Roy, D. Basu, "FLIPHAT: Joint Differential Privacy for High Dimensional Sparse Linear
     Bandits", 2024 (algorithm N-IHT).
     """
+    noise = noise_scales(
+        iterations * sparsity, epsilon, delta, pick_scale, value_scale, mechanism, value_noise
+    )
     return fit(
         X,
         y,
@@ -99,16 +107,35 @@ def niht(
         step_size=step_size,
         l1_radius=l1_radius,
         clip=clip,
-        pick_scale=pick_scale,
-        value_scale=value_scale,
+        pick_scale=noise.pick,
+        value_scale=noise.value,
         start=start,
         mechanism=mechanism,
-        value_noise=value_noise,
+        value_noise=noise.value_noise,
         loss=loss,
         reward_clip=reward_clip,
         present=present,
         threads=threads,
     )[-1]
+
+
+def noise_scales(
+    picks: int,
+    epsilon: float | None,
+    delta: float,
+    pick_scale: Any,
+    value_scale: Any,
+    mechanism: str,
+    value_noise: str | None,
+) -> _units.Scales:
+    """Return the scales that were given, or those at which `picks` picks and values cost (epsilon, delta)."""
+    if (epsilon is None) == (pick_scale is None or value_scale is None):
+        raise ValueError("give epsilon and delta, or pick_scale and value_scale")
+    if epsilon is None:
+        return _units.Scales(pick_scale, value_scale, value_noise or "rounded_gaussian")
+    claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+    moved = 2 * _gradient.LIMIT
+    return _units.scales_for(picks, sensitivity=moved, value_noise=value_noise, **claim)
 
 
 def fit(

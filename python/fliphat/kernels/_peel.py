@@ -8,22 +8,27 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native, arguments
-from fliphat.kernels import _rows
-
-#: Scales and standard deviations are below this.
-SCALE_LIMIT = 2**40
+from fliphat.kernels import _rows, _units
+from fliphat.kernels._units import SCALE_LIMIT as SCALE_LIMIT
 
 
 def peel(
     v: npt.ArrayLike,
     s: int,
     *,
-    pick_scale: int,
-    value_scale: int,
+    pick_scale: float | None = None,
+    value_scale: float | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    sensitivity: float | None = None,
     mechanism: str = "exponential",
-    value_noise: str = "rounded_gaussian",
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Pick `s` large coordinates of an integer vector and release noisy values of them.
+    value_noise: str | None = None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    """Pick `s` large coordinates of a vector and release noisy values of them.
+
+    Say how far a coordinate may move when one person's data change (`sensitivity`) and what may be spent
+    (`epsilon`, `delta`), in the units of `v`: the whole call is then (epsilon, delta)-DP. Or give the
+    scales of the noise yourself.
 
     The picks follow one another, each among the coordinates that remain:
 
@@ -39,25 +44,34 @@ def peel(
     (exponential: it is ``2 L / pick_scale`` bounded-range) or is ``2 L / pick_scale``-DP (laplace), and a
     value costs ``(L / value_scale)**2 / 2`` zCDP (both Gaussians) or is ``L / value_scale``-DP (laplace).
 
+    Floats are rounded to a lattice first, halves up: with `sensitivity` one of 2^20 to 2^21 units to it, with
+    scales one of that many to the smaller scale. Rounding adds less than a unit to L. With `epsilon` half is
+    spent on picks and half on values; with delta above 0 it is added up in zCDP.
+
     Parameters
     ----------
-    v : array_like of int, shape (d,)
-        Strictly between ``-2**62`` and ``2**62``; converted to int64.
+    v : array_like of float or int, shape (d,)
+        Finite. Integers, strictly between ``-2**62`` and ``2**62``, are taken as they are.
     s : int
         How many coordinates to pick, from 0 to d.
-    pick_scale, value_scale : int
-        From 1 to ``2**40 - 1``, in the units of `v`.
+    pick_scale, value_scale : float
+        In the units of `v`; for integers an integer from 1 to ``2**40 - 1``.
+    epsilon, delta : float
+        Instead of scales.
+    sensitivity : float
+        How far one coordinate of `v` may move; with `epsilon` only.
     mechanism : {"exponential", "laplace"}
         How coordinates are picked.
-    value_noise : {"rounded_gaussian", "gaussian", "laplace"}
-        What is added to the values of picked coordinates.
+    value_noise : {"rounded_gaussian", "gaussian", "laplace"}, optional
+        What is added to the values of picked coordinates: by default "rounded_gaussian", and "laplace" where
+        ``delta = 0`` is asked for.
 
     Returns
     -------
     support : ndarray of int64, shape (s,)
         The coordinates, in the order picked.
-    values : ndarray of int64, shape (s,)
-        Their noisy values, clamped to ``2**62 - 1`` in magnitude.
+    values : ndarray, shape (s,)
+        Their noisy values: float64 for floats, int64 (clamped to ``2**62 - 1``) for integers.
 
     Raises
     ------
@@ -70,10 +84,18 @@ def peel(
     --------
     >>> import numpy as np
     >>> from fliphat import kernels
-    >>> v = np.array([3, -1_000_000, 7, 900_000])
-    >>> support, values = kernels.peel(v, 2, pick_scale=100, value_scale=100)
+    >>> clicks = np.array([12.0, 480.0, 7.0, 350.0, 20.0])  # one person adds at most 1 to each
+    >>> support, values = kernels.peel(clicks, 2, epsilon=1.0, delta=1e-6, sensitivity=1.0)
     >>> sorted(support.tolist())
     [1, 3]
+    >>> bool(np.abs(values - clicks[support]).max() < 100)
+    True
+
+    Integers with scales of their own:
+
+    >>> support, values = kernels.peel(np.array([3, -1_000_000, 7]), 1, pick_scale=100, value_scale=100)
+    >>> support
+    array([1])
 
     References
     ----------
@@ -84,15 +106,21 @@ def peel(
 
     C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020.
     """
-    array = integer_vector("v", v)
-    return _native.peel(
+    array = _units.numbers("v", v)
+    count = arguments.integer("s", s, 0, len(array))
+    integers, unit, scales = _units.resolved(
         array,
-        arguments.integer("s", s, 0, len(array)),
-        arguments.integer("pick_scale", pick_scale, 1, SCALE_LIMIT - 1),
-        arguments.integer("value_scale", value_scale, 1, SCALE_LIMIT - 1),
-        arguments.choice("mechanism", mechanism, ("exponential", "laplace")),
-        arguments.choice("value_noise", value_noise, ("rounded_gaussian", "gaussian", "laplace")),
+        count,
+        pick_scale=pick_scale,
+        value_scale=value_scale,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        mechanism=mechanism,
+        value_noise=value_noise,
     )
+    support, values = _native.peel(integers, count, scales.pick, scales.value, mechanism, scales.value_noise)
+    return support, values if unit is None else values * unit
 
 
 def integer_vector(name: str, v: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.kernels._ball import moment_units
+
 _LANES = 8
 _SIZE_LIMIT = 2**15
 
@@ -18,18 +20,20 @@ def second_moments(
     X: Any,
     columns: npt.ArrayLike | None = None,
     *,
-    radius: int,
-    scale: npt.ArrayLike,
+    norm: float | None = None,
+    radius: int | None = None,
+    scale: npt.ArrayLike | None = None,
     one: float | None = None,
     present: npt.NDArray[np.bool_] | None = None,
-) -> npt.NDArray[np.int64]:
+) -> npt.NDArray[Any]:
     """Sum second moments of rows cut to a ball, for dense or CSR rows; products are left to BLAS."""
+    radius, scale, one, unit = moment_units(norm, radius, scale, one)
     q = _integers(X, columns, radius, scale, one, np.ones(X.shape[0]), present).astype(np.float64)
     total = np.zeros((q.shape[1], q.shape[1]), np.int64)
     for start in range(0, len(q), _EXACT_ROWS):
         block = q[start : start + _EXACT_ROWS]
         total += (block.T @ block).astype(np.int64)
-    return total
+    return total if unit is None else total * unit**2
 
 
 def ball_gradient(

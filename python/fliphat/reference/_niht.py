@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.kernels._niht import noise_scales
 from fliphat.reference._gradient import clipped_gradient
 from fliphat.reference._project import project_l1
 
@@ -22,11 +23,13 @@ def niht(
     step_size: float,
     l1_radius: float,
     clip: float,
-    pick_scale: float,
-    value_scale: float,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    pick_scale: float | None = None,
+    value_scale: float | None = None,
     start: Vector | None = None,
     mechanism: Literal["exponential", "laplace"] = "exponential",
-    value_noise: Literal["rounded_gaussian", "gaussian", "laplace"] = "rounded_gaussian",
+    value_noise: Literal["rounded_gaussian", "gaussian", "laplace"] | None = None,
     loss: Literal["squared", "logistic"] = "squared",
     reward_clip: float | None = None,
     present: npt.NDArray[np.bool_] | None = None,
@@ -34,6 +37,9 @@ def niht(
 ) -> Vector:
     """Fit by noisy iterative hard thresholding, with insecure float noise in lattice units."""
     n, d = X.shape
+    scales = noise_scales(
+        iterations * sparsity, epsilon, delta, pick_scale, value_scale, mechanism, value_noise
+    )
     theta = np.zeros(d) if start is None else project_l1(start, l1_radius)
     for _ in range(iterations):
         sums, step = clipped_gradient(X, y, theta, clip, loss=loss, reward_clip=reward_clip, present=present)
@@ -41,15 +47,15 @@ def niht(
         v = np.rint(theta / unit) - sums
         if mechanism == "exponential":
             # Adding Gumbel noise once and taking the largest s is s exponential mechanisms in turn.
-            support = np.argpartition(-np.abs(v) - rng.gumbel(0, pick_scale, d), sparsity - 1)[:sparsity]
+            support = np.argpartition(-np.abs(v) - rng.gumbel(0, scales.pick, d), sparsity - 1)[:sparsity]
         else:
             left, support = np.abs(v), np.empty(sparsity, np.int64)
             for pick in range(sparsity):
-                support[pick] = np.argmax(left + rng.laplace(0, pick_scale, d))
+                support[pick] = np.argmax(left + rng.laplace(0, scales.pick, d))
                 left[support[pick]] = -np.inf
-        draw = rng.laplace if value_noise == "laplace" else rng.normal
+        draw = rng.laplace if scales.value_noise == "laplace" else rng.normal
         theta = np.zeros(d)
-        theta[support] = unit * (v[support] + np.rint(draw(0, value_scale, sparsity)))
+        theta[support] = unit * (v[support] + np.rint(draw(0, scales.value, sparsity)))
         theta = project_l1(theta, l1_radius)
     return theta
 

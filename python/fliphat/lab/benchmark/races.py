@@ -306,7 +306,7 @@ def _noisy_max_peel(d: int, s: int) -> Race:
         "peel laplace",
         f"d = {d:,}, s = {s}",
         kernel=lambda: kernels.peel(v, s, pick_scale=1_000, value_scale=1_000, mechanism="laplace"),
-        plain=lambda: reference.peel(v, s, pick_scale=1_000, value_scale=1_000, rng=rng),
+        plain=lambda: reference.peel(v, s, pick_scale=1_000, value_scale=1_000, mechanism="laplace", rng=rng),
         best=lambda: twins.noisy_max_peel(v, s, 1_000, 1_000, rng),
         random=True,
     )
