@@ -20,8 +20,9 @@ from fliphat.fit.options import PerEpisode, checked_iterations, checked_step_siz
 from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan
 from fliphat.fit.settings import Settings
 from fliphat.privacy.calibration import calibrate
+from fliphat.privacy.composition import Event
 from fliphat.privacy.guarantee import Guarantee, state_guarantee
-from fliphat.privacy.scales import HALF_RANGE, NoiseScales
+from fliphat.privacy.scales import HALF_RANGE, FitShape, NoiseScales, releases_of
 
 __all__ = ["IhtFit", "shrunk"]
 
@@ -156,7 +157,23 @@ class IhtFit:
             else self._proven(plan.rows, plan.sparsity, 1, plan.step_size),
             setting="bandit",
             seeded=settings.seed is not None,
+            kinds=self.kinds,
         )
+
+    def kinds(self) -> list[list[Event]] | None:
+        """Return the events of every kind of fit, as large as a user's rounds make them, if known."""
+        shapes, users = self._kinds(), self.settings.rounds_per_user
+        if shapes is None:
+            return None
+        found = []
+        for picks, iterations in shapes:
+            noise = self._proven(1, picks, iterations, 1.0)
+            shape = FitShape(picks, iterations, noise.pick_scale, noise.value_scale)
+            releases = releases_of(
+                shape, mechanism=noise.mechanism, value_noise=noise.value_noise, rows=users
+            )
+            found.append([event for release in releases for event in release.events(1)])
+        return found
 
     def _noise_of_one_iteration(self, picks: int) -> float:
         """Return the noise of a pick in clips times rows: the schedules' only measure of the budget."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,9 @@ from fliphat.privacy.guarantee import Guarantee
 from fliphat.privacy.priced import PricedRelease
 
 __all__ = ["PursuitFit"]
+
+#: Rounded scales of episodes with the same shares are closer to each other than this.
+_ROUNDED_APART: Final = 1.001
 
 
 class PursuitFit:
@@ -218,10 +221,32 @@ class PursuitFit:
             seeded=settings.seed is not None,
             noise_shortfall=None,
             release=first if exact else None,
+            kinds=self.kinds if exact else None,
         )
+
+    def kinds(self) -> list[list[composition.Event]]:
+        """Return the events of every kind of episode that any release can lead to, a little enlarged.
+
+        Episodes of as many picks with the same shares of the budget differ by how their scales are rounded.
+        """
+        t, told = self.told.tuning, self.told
+        found = []
+        for picks in range(min(int(max(1.0, t.most_picks * told.sparsity)), told.dim) + 1):
+            for share in {t.pick_share, t.late_pick_share} if picks else {0.0}:
+                for rows in ({}, {"rows": t.row_share}):
+                    shares = {"picks": share, "moments": t.moment_share, "size": t.size_share, **rows}
+                    shares["gradient"] = 1 - sum(shares.values())
+                    release = priced_noise(self._claim, 1 + picks, picks, tuple(shares.items()))
+                    found.append([event.scaled(_ROUNDED_APART) for event in release.events])
+        if told.pilot:
+            first = pilot.plan(told, self.settings, self._accounting).release
+            found.append(list(first.events))
+        return found
+
+    @property
+    def _claim(self) -> Claim:
+        return Claim(self.settings.epsilon, self.settings.delta, self._users, self._accounting)
 
     def _release(self, steps: model.Episode) -> PricedRelease:
         """Return noise for an episode: its shares of the budget, at the smallest scales the claim allows."""
-        settings = self.settings
-        claim = Claim(settings.epsilon, settings.delta, self._users, self._accounting)
-        return priced_noise(claim, len(steps.whiten), steps.picks, tuple(steps.shares.items()))
+        return priced_noise(self._claim, len(steps.whiten), steps.picks, tuple(steps.shares.items()))

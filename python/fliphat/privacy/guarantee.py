@@ -9,14 +9,16 @@ will. The words are in
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from fliphat import arguments
-from fliphat.privacy import accounting
+from fliphat.privacy import accounting, group
+from fliphat.privacy.composition import Event
 from fliphat.privacy.conversion import float_up
-from fliphat.privacy.priced import PricedRelease
+from fliphat.privacy.priced import PricedRelease, listed
 from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, VALUE_NOISES, NoiseScales, check_delta
 from fliphat.privacy.statement import describe
 
@@ -26,6 +28,10 @@ SETTINGS: Final = ("bandit", "regression")
 CALIBRATIONS: Final = ("proven", "paper")
 #: The mechanism of a fit that picks nothing: its values are all it releases.
 NO_PICKS: Final = "none"
+
+
+#: Says of which kinds fits are; None if that is not known beforehand.
+Kinds: TypeAlias = Callable[[], Sequence[Sequence[Event]] | None]
 
 
 class PrivacyWarning(UserWarning):
@@ -64,6 +70,10 @@ class Guarantee:
     fits : int
         Fits that the claim is about, all together: more than one with a
         :class:`fliphat.privacy.ledger.Ledger`.
+    kinds : callable, optional
+        Returns the events of every kind of fit that rounds may enter, as large as one person's rounds make
+        them; for a group whose rounds are spread. None of them if they are not known beforehand. Without it
+        all rounds are in the fit that `release` is of.
 
     Examples
     --------
@@ -87,6 +97,9 @@ class Guarantee:
     noise_shortfall: float | None
     release: PricedRelease | None = None
     fits: int = 1
+    kinds: Callable[[], Sequence[Sequence[Event]] | None] | None = field(
+        default=None, compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         if self.epsilon != 0:
@@ -187,11 +200,49 @@ class Guarantee:
             return "checked"
         return "promised" if self.unit == "user" else "not used"
 
+    def group(self, rounds: int) -> float:
+        """Return epsilon, at the same delta, for what `rounds` rounds (rows) bring together.
+
+        So much is protected of several people, or of one who has more rounds than the claim is about, from
+        everybody but these people. Up to ``rounds_per_user`` it is the claim itself.
+
+        Examples
+        --------
+        >>> from fliphat import PrivateLinear
+        >>> claim = PrivateLinear(["a", "b"], dim=5, epsilon=1.0, delta=1e-6, context_norm=1.0).guarantee
+        >>> claim.group(1), round(claim.group(2), 2), round(claim.group(5), 1)
+        (1.0, 2.12, 5.9)
+        """
+        rounds = arguments.integer("rounds", rounds, 1, MAX_COUNT)
+        if self.accounting == "none":
+            raise ValueError("a group has no guarantee where none is proven: the noise is the paper's")
+        times = Fraction(rounds, self.rounds_per_user)
+        if times <= 1:
+            return self.epsilon
+        if self.release is None:
+            assert self.rho is not None
+            if self.delta == 0:
+                return group.pure(self.epsilon, times)
+            return group.zcdp(self.rho, self.delta, times)
+        kinds, spread = self._kinds(self.release)
+        if kinds is None:
+            raise ValueError("a group's fits must be known beforehand, and `iterations` is a function")
+        return max(self.epsilon, group.exact(self.delta, kinds, times, rounds if spread else 1))
+
+    def _kinds(self, release: PricedRelease) -> tuple[tuple[tuple[Event, ...], ...] | None, bool]:
+        """Return kinds of fits that rounds may enter, and whether they may be spread over several."""
+        if self.kinds is None:
+            return release.kinds, release.users > 1
+        kinds = self.kinds()
+        return None if kinds is None else tuple(tuple(kind) for kind in kinds), True
+
     def to_dict(self) -> dict[str, object]:
         """Return a record that ``json`` can write; floats survive the round trip.
 
-        ``rho`` is rounded up to a float, ``rho_exact`` is the fraction itself. ``release`` has what a
-        reviewer needs to compute an exact price again: events in order, epsilon, delta, the grid of losses.
+        ``rho`` is rounded up to a float, ``rho_exact`` is the fraction itself. ``release`` is a certificate
+        of an exact price, which ``examples/check_guarantee.py`` computes again with NumPy alone: scales and
+        events in order, epsilon, delta, the grid of losses, and under ``kinds`` the events of all fits that
+        rounds of a group may be spread over (empty: all are in this one; None: not known beforehand).
 
         Returns
         -------
@@ -213,15 +264,40 @@ class Guarantee:
             "value_noise": self.value_noise,
             "calibration": self.calibration,
             "accounting": self.accounting,
-            "release": None if self.release is None else self.release.record(),
+            "release": None if self.release is None else self._certificate(self.release),
             "seeded": bool(self.seeded),
             "noise_shortfall": self.noise_shortfall,
             "proven": self.proven,
             "reasons": list(self.reasons),
         }
 
+    def _certificate(self, release: PricedRelease) -> dict[str, object]:
+        kinds, spread = self._kinds(release)
+        if kinds is None:
+            return release.record() | {"kinds": None}
+        return release.record() | {"kinds": [listed(kind) for kind in kinds] if spread else []}
+
     def __str__(self) -> str:
         return describe(self)
+
+
+def group_table(record: Mapping[str, Any]) -> list[tuple[int, float]]:
+    """Return (rounds, epsilon) of some groups, from the record of a claim; nothing where none is proven."""
+    k, delta, release = int(record["rounds_per_user"]), float(record["delta"]), record["release"]
+    found: list[tuple[int, float]] = []
+    if record["accounting"] == "none" or (release is not None and release["kinds"] is None):
+        return found
+    for times in map(Fraction, group.GROUPS):
+        rounds = int(times * k)
+        if release is not None:
+            kinds = group.events_of(release["kinds"] or [release["events"]])
+            epsilon = group.exact(delta, kinds, times, rounds if release["kinds"] else 1)
+        elif delta == 0:
+            epsilon = group.pure(float(record["epsilon"]), times)
+        else:
+            epsilon = group.zcdp(Fraction(record["rho_exact"]), delta, times)
+        found.append((rounds, max(epsilon, float(record["epsilon"]))))
+    return found
 
 
 def state_guarantee(
@@ -230,6 +306,7 @@ def state_guarantee(
     setting: str,
     user_ids_checked: bool = False,
     seeded: bool = False,
+    kinds: Kinds | None = None,
 ) -> Guarantee:
     """Return the claim that the given noise supports.
 
@@ -245,6 +322,8 @@ def state_guarantee(
         Whether ids are given for every round and the limit per user is enforced.
     seeded : bool
         Whether the noise comes from a seed: then nothing is proven. No warning, experiments are seeded.
+    kinds : callable, optional
+        As in :class:`Guarantee`.
 
     Returns
     -------
@@ -273,6 +352,7 @@ def state_guarantee(
         seeded=seeded,
         noise_shortfall=None,
         release=noise.release,
+        kinds=kinds,
     )
 
 

@@ -214,6 +214,7 @@ class Ledger:
             release=release,
             seeded=any(one.seeded for one in spent),
             fits=len(spent),
+            kinds=None,  # every row is in every fit
         )
 
     def __copy__(self) -> Self:

@@ -21,7 +21,7 @@ from fliphat.privacy import composition
 from fliphat.privacy.accounting import MAX_SCALE
 from fliphat.privacy.conversion import float_up, rho_from_epsilon
 
-__all__ = ["ACCOUNTINGS", "Part", "PickNoise", "PricedRelease", "VectorNoise", "fit_scales"]
+__all__ = ["ACCOUNTINGS", "Part", "PickNoise", "PricedRelease", "VectorNoise", "fit_scales", "listed"]
 
 ACCOUNTINGS: Final = ("exact", "zcdp")
 
@@ -201,10 +201,15 @@ class PricedRelease:
         return _events(self.noise, self.users)
 
     @property
+    def kinds(self) -> tuple[tuple[composition.Event, ...], ...]:
+        """The events of this fit and of those beside it, as large as all the person's rows make them."""
+        return tuple(_events(fit, self.users) for fit in (self.noise, *self.beside))
+
+    @property
     def price(self) -> float:
         """Smallest delta that is shown at this epsilon, for the accounting "exact"."""
-        others = [_events(fit, self.users) for fit in self.beside]
-        return composition.delta(self.epsilon, self.events, beside=others, users=self.users)
+        own, *others = self.kinds
+        return composition.delta(self.epsilon, own, beside=others, users=self.users)
 
     @property
     def rho(self) -> Fraction:
@@ -224,12 +229,13 @@ class PricedRelease:
             "epsilon": float(self.epsilon),
             "delta": float(self.delta),
             "users": self.users,
-            "events": _listed(self.events),
+            "noise": [[_scales(noise) for noise in fit] for fit in (self.noise, *self.beside)],
+            "events": listed(self.events),
         }
         if self.accounting == "zcdp":
             return found | {"rho": str(self.rho)}
-        menu = (self.events, *(_events(fit, self.users) for fit in self.beside))
-        found["beside"] = [_listed(fit) for fit in menu[1:]]
+        menu = self.kinds
+        found["beside"] = [listed(fit) for fit in menu[1:]]
         found["price"] = self.price
         if self.price:
             found["grid"] = composition.grid(self.epsilon, menu, users=self.users)._asdict()
@@ -322,7 +328,14 @@ def _events(noise: Sequence[Noise], users: int) -> tuple[composition.Event, ...]
     return tuple(event for release in noise for event in release.events(users))
 
 
-def _listed(events: Sequence[composition.Event]) -> list[list[object]]:
+def _scales(noise: Noise) -> dict[str, object]:
+    """Return a release as integers: how far one row moves it, and the noise."""
+    if isinstance(noise, PickNoise):
+        return {"picks": noise.count, "sensitivity": noise.sensitivity, "scale": noise.scale}
+    return {"vector": [[str(part.sensitivity_squared), part.sigma] for part in noise.parts]}
+
+
+def listed(events: Sequence[composition.Event]) -> list[list[object]]:
     """Events as ``[kind, size, how many in a row]``."""
     found: list[list[object]] = []
     for event in events:

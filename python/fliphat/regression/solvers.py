@@ -106,6 +106,7 @@ def parts_guarantee(fit: PartsFit) -> Guarantee:
         seeded=settings.seed is not None,
         noise_shortfall=None,
         release=first if exact else None,
+        kinds=fit.pursuit.kinds if exact else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,9 +49,18 @@ def store_lines(facts: dict[str, Any]) -> Iterator[str]:
         yield from _history(facts["history"])
         yield "health: " + ("; ".join(facts["health"]) or "no sign of trouble")
         yield facts["guarantee"]["text"]
+        if group := facts["guarantee"].get("group"):
+            shown = "; ".join(f"{rounds} rounds {_up(epsilon)}" for rounds, epsilon in group)
+            yield f"epsilon of several rounds together, at the same delta, as others see them: {shown}"
     if "private" in facts:
         numbers = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts["private"].items())
         yield f"PRIVATE, not to be passed on: {numbers}"
+
+
+def _up(epsilon: float) -> str:
+    """Return a number of three digits that is not below it."""
+    digits = 2 - math.floor(math.log10(epsilon)) if epsilon > 0 else 2
+    return f"{math.ceil(epsilon * 10**digits - 1e-9) / 10**digits:g}"
 
 
 def _constants(kept: Any) -> Iterator[str]:
