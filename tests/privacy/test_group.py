@@ -163,7 +163,16 @@ class TestCertificate:
             record | {"group": group_table(record)[:2]} if name != "zcdp" else record
         )
 
-    @pytest.mark.parametrize("name", ["pursuit", "a pick and a vector, thrice", "rounds that may be spread"])
+    @pytest.mark.parametrize(
+        ("name", "thorough"),
+        [
+            ("pursuit", False),
+            ("pursuit", True),
+            ("a pick and a vector, thrice", True),
+            # The price is that of the dearer of two kinds: what is cheaper may be forged to be cheaper still.
+            ("rounds that may be spread", False),
+        ],
+    )
     @pytest.mark.parametrize(
         "tampering",
         [
@@ -176,7 +185,6 @@ class TestCertificate:
             "delta",
         ],
     )
-    @pytest.mark.parametrize("thorough", [False, True])
     def test_a_record_that_was_changed_is_refused(self, checker, name, tampering, thorough):
         record = record_of(POLICIES[name]())
         release = record["release"]
