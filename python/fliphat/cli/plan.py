@@ -49,7 +49,9 @@ def add(commands: Any) -> None:
         "--intercept", type=float, default=0.0, help="mean reward, of clicks its log odds (%(default)s)"
     )
     plan.add_argument("--nonzeros", type=positive, help="values of a context that are not zero (all)")
-    plan.add_argument("--out", type=Path, metavar="FILE", help="draw a picture (.png, .svg or .pdf)")
+    plan.add_argument(
+        "--out", type=Path, metavar="FILE", help="a picture (.png, .svg, .pdf) or a page (.html)"
+    )
     plan.add_argument("--json", action="store_true", help="print the plan for a program to read")
     plan.set_defaults(run=run)
 

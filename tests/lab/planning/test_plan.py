@@ -267,10 +267,13 @@ def test_the_same_numbers_make_the_same_plan():
 def test_what_cant_be_found_is_said():
     found = fliphat.plan(**NUMBERS, coefficient=1e-3)
     assert found.learning_starts is None and found.with_half_epsilon is None
-    assert "not found within 20,000 rounds" in str(found)
+    assert "does not come to lose less than half of what random play loses within 20,000 rounds." in said(
+        found
+    )
+    assert "more rounds or a larger epsilon would help" in said(found)
     half = fliphat.plan(**NUMBERS, coefficient=0.3, rounds=600, fit=Iht())
     assert half.learning_starts is not None and half.with_half_epsilon is None
-    assert "with epsilon = 0.5 not within 600 rounds" in str(half)
+    assert "With epsilon = 0.5, half of it, not within 600 rounds." in str(half)
 
 
 def test_the_command_prints_a_table_json_and_a_picture(tmp_path, capsys):
@@ -278,12 +281,53 @@ def test_the_command_prints_a_table_json_and_a_picture(tmp_path, capsys):
     assert cli.main(arguments) == 0
     table = capsys.readouterr().out
     found = fliphat.plan(**NUMBERS)
-    assert table.strip() == str(found) and f"From about round {found.learning_starts:,} on" in table
-    assert f"{found.with_half_epsilon / found.learning_starts:.1f} times as late" in table
+    assert table.strip() == str(found) and found.answer in said(found)
+    assert f"from about round {found.learning_starts:,} on" in found.answer and "epsilon = 1" in found.answer
+    later = f"half of it, from about round {found.with_half_epsilon:,} on"
+    late = found.with_half_epsilon >= 1.1 * found.learning_starts
+    assert (later in said(found)) == late and ("half of it, about as soon" in said(found)) != late
     picture = tmp_path / "plan.svg"
     assert cli.main([*arguments, "--json", "--out", str(picture)]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found.to_dict()))
-    assert "Learning starts at about round" in picture.read_text()
+    assert "What a round loses, epsilon = 1 (band: eight runs in ten)" in picture.read_text()
+
+
+def said(found):
+    return " ".join(str(found).split())
+
+
+def test_the_page_and_the_card_answer_first(tmp_path, capsys):
+    page = tmp_path / "plan.html"
+    arguments = [
+        "plan",
+        "--dim",
+        "400",
+        "--sparsity",
+        "10",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.01",
+        "--rounds",
+        "2000",
+    ]
+    assert cli.main([*arguments, "--out", str(page)]) == 0
+    found = fliphat.plan(**NUMBERS, rounds=2000)
+    text = page.read_text()
+    assert f"<h1>{found.answer}</h1>" in text and text.count("<svg ") == 2 and "var(--blue)" in text
+    assert all(sentence in text for sentence in found.assumptions)
+    assert f"<strong>{found.answer}</strong>" in found._repr_html_()
+
+
+def test_the_figure_shows_the_course_in_its_band():
+    found = fliphat.plan(**NUMBERS, rounds=3000)
+    axes = found.plot().axes[0]
+    course = axes.lines[0].get_ydata()
+    steps = [one for one in found.episodes if one.released_before <= 3000]
+    assert course.tolist() == [one.regret_share for one in steps]
+    assert all(one.regret_band[0] <= one.regret_share <= one.regret_band[1] for one in steps)
+    band = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert band.max() >= course.max() and "epsilon = 1" in axes.get_title(loc="left")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +337,7 @@ def test_the_command_prints_a_table_json_and_a_picture(tmp_path, capsys):
         (["--delta", "1"], "delta must be at least 0 and below 1, got 1.0"),
         (["--sparsity", "500"], "sparsity must be an integer from 1 to 400, got 500"),
         (["--coefficient", "0"], "coefficient must be a finite number above 0, got 0.0"),
-        (["--out", "plan.gif"], "--out must end in .png, .svg or .pdf, got 'plan.gif'"),
+        (["--out", "plan.gif"], "--out must end in .png, .svg, .pdf or .html, got 'plan.gif'"),
         (["--out", "no/such/plan.png"], "--out must be in a directory that exists"),
     ],
 )

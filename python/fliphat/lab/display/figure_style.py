@@ -46,12 +46,12 @@ STYLE: Any = {
 }
 
 
-def check_picture(out: Path) -> None:
+def check_picture(out: Path, endings: Sequence[str] = (".png", ".svg", ".pdf")) -> None:
     """Find out before any work whether a picture can be drawn and written."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("a picture needs matplotlib: pip install 'fliphat[experiments]'")
-    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--out must end in .png, .svg or .pdf, got {str(out)!r}")
+    if out.suffix.lower() not in endings:
+        raise ValueError(f"--out must end in {', '.join(endings[:-1])} or {endings[-1]}, got {str(out)!r}")
     if not out.parent.is_dir():
         raise ValueError(f"--out must be in a directory that exists, got {str(out)!r}")
 

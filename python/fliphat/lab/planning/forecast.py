@@ -40,6 +40,8 @@ class PlannedEpisode:
         The size from which a coefficient has been found at least three times in five; infinite if none is.
     regret_share : float
         Regret of a round that is played by this episode's estimate, over that of a round played at random.
+    regret_band : (float, float) or None
+        With pursuit, eight runs in ten are between these.
     """
 
     episode: int
@@ -49,6 +51,7 @@ class PlannedEpisode:
     noise: float
     smallest_coefficient: float
     regret_share: float
+    regret_band: tuple[float, float] | None = None
 
     @property
     def released_before(self) -> int:
@@ -100,6 +103,24 @@ class Plan:
             if math.isinf(episode["smallest_coefficient"]):
                 episode["smallest_coefficient"] = None
         return record
+
+    @property
+    def answer(self) -> str:
+        """From when on the policy is worth it, in one sentence."""
+        from fliphat.lab.planning.output import answer
+
+        return answer(self)
+
+    def plot(self) -> Any:
+        """Return a matplotlib figure: what a round loses, over time, with the range of eight runs in ten."""
+        from fliphat.lab.planning.output import draw
+
+        return draw(self)
+
+    def _repr_html_(self) -> str:
+        from fliphat.lab.planning.output import card
+
+        return card(self)
 
     def __str__(self) -> str:
         from fliphat.lab.planning.output import text
@@ -320,6 +341,7 @@ def _of_pursuit(courses: Courses) -> tuple[PlannedEpisode, ...]:
                 noise=step.noise,
                 smallest_coefficient=courses.smallest(after),
                 regret_share=courses.share(after),
+                regret_band=courses.band(after),
             )
         )
         first = after

@@ -1,35 +1,134 @@
-"""`fliphat plan`: the table and the picture of what to expect."""
+"""A plan as text, a card for notebooks, a picture and one HTML page."""
 
 from __future__ import annotations
 
+import html
 import json
 import math
+import shlex
+import sys
+import tempfile
+import textwrap
 from pathlib import Path
 from typing import Any
 
+from fliphat.html import card as html_card
+from fliphat.html import paragraph, table
 from fliphat.lab.display import TextTable
 from fliphat.lab.display.figure_style import check_picture
 from fliphat.lab.planning.forecast import Plan, plan
 
-_HEADER = ("episode", "from round", "rounds", "picks", "noise", "finds from", "regret after")
+_HEADER = (
+    "episode",
+    "from round",
+    "rounds",
+    "columns picked",
+    "noise",
+    "finds sizes from",
+    "then a round loses",
+)
+_EXPLAINED = (
+    "noise: standard deviation of the privacy noise in a released coefficient.",
+    "finds sizes from: coefficients of at least this size have been found at least three times in five.",
+    "then a round loses: regret of a round that this episode's estimate plays, as a share of random play's.",
+)
+_WIDTH = 92
 
 
 def show_plan(*, out: Path | None, as_json: bool, **numbers: Any) -> int:
     """Work out a plan, print it, and draw it if asked to."""
     if out is not None:
-        check_picture(out)
+        check_picture(out, (".png", ".svg", ".pdf", ".html"))
     made = plan(**numbers)
     print(json.dumps(made.to_dict(), indent=2) if as_json else text(made))
     if out is not None:
-        draw(made, out)
+        write(made, out, shlex.join(["fliphat", *sys.argv[1:]]))
         if not as_json:
             print(f"\n{out}")
     return 0
 
 
-def text(made: Plan) -> str:
-    """Return a plan as a table and sentences."""
-    rows = [
+def write(made: Plan, out: Path, command: str = "") -> None:
+    """Write a plan as a picture, or as a page if the file ends in .html."""
+    from fliphat.lab.display.figure_style import save
+
+    if out.suffix.lower() != ".html":
+        save(draw(made), [out])
+        return
+    from fliphat.lab.display.page import page, picture
+
+    with tempfile.TemporaryDirectory() as scratch:
+        wide, narrow = Path(scratch) / "wide.svg", Path(scratch) / "narrow.svg"
+        save(draw(made), [wide])
+        save(draw(made, narrow=True), [narrow])
+        drawn = picture(wide, narrow, made.answer)
+    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in notes(made))
+    assumed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in made.assumptions)
+    again = "" if not command else f"<h2>Repeat it</h2><pre><code>{html.escape(command)}</code></pre>"
+    body = f"""<header><h1>{html.escape(made.answer)}</h1>
+<p class="soft">{html.escape(_what(made))}</p></header>
+{drawn}
+<ul>{told}</ul>
+<details><summary>Every episode</summary>{table(_HEADER, _rows(made))}
+<p class="note">{html.escape(" ".join(_EXPLAINED))}</p></details>
+<h2>What was assumed</h2>
+<ul>{assumed}</ul>
+<h2>What is protected</h2>
+<p>{html.escape(made.guarantee)}</p>
+{again}
+"""
+    out.write_text(page("fliphat: a plan", body), encoding="utf-8")
+
+
+def answer(made: Plan) -> str:
+    """Return from when on such a policy is worth it."""
+    rounds, start, epsilon = made.settings["rounds"], made.learning_starts, made.settings["epsilon"]
+    if start is None:
+        return (
+            f"With epsilon = {epsilon:g} a round does not come to lose less than half of what random play loses "
+            f"within {rounds:,} rounds."
+        )
+    return (
+        f"With epsilon = {epsilon:g} a round loses less than half of what random play loses from about round "
+        f"{start:,} on."
+    )
+
+
+def notes(made: Plan) -> list[str]:
+    """Return what else is true and worth knowing."""
+    rounds, size = made.settings["rounds"], made.settings["coefficient"]
+    start, half = made.learning_starts, made.with_half_epsilon
+    told = []
+    if start is None:
+        told.append(
+            f"Coefficients of {size:g} are not found in time: more rounds or a larger epsilon would "
+            "help, and so "
+            f"would scales that are not larger than the data's."
+        )
+    else:
+        later = f"not within {rounds:,} rounds" if half is None else f"from about round {half:,} on"
+        if half is not None and half < 1.1 * start:
+            later = "about as soon"
+        told.append(f"With epsilon = {made.settings['epsilon'] / 2:g}, half of it, {later}.")
+    share = made.regret / made.random_regret
+    told.append(f"Regret of {rounds:,} rounds: about {made.regret:,.0f}, {_percent(share)} of random play's.")
+    if made.regret_range is not None:
+        low, high = made.regret_range
+        told.append(f"Runs differ: eight in ten are between {low:,.0f} and {high:,.0f}.")
+    return told
+
+
+def _what(made: Plan) -> str:
+    numbers = made.settings
+    return (
+        f"{numbers['dim']:,} columns, at most {numbers['sparsity']} of them in an estimate; delta = "
+        f"{numbers['delta']:g}; {numbers['rounds']:,} rounds. Worked out from public numbers alone: no "
+        "data was seen."
+    )
+
+
+def _rows(made: Plan) -> list[tuple[str, ...]]:
+    return [
         (
             str(episode.episode),
             f"{episode.first_round:,}",
@@ -41,41 +140,30 @@ def text(made: Plan) -> str:
         )
         for episode in made.episodes
     ]
+
+
+def text(made: Plan) -> str:
+    """Return a plan as its answer, a table and sentences."""
+    rows = _rows(made)
     lines = [
+        *textwrap.wrap(made.answer, _WIDTH),
+        *(line for sentence in notes(made) for line in textwrap.wrap(sentence, _WIDTH)),
+        "",
         TextTable.fitting(_HEADER, rows, left=()).text(rows),
         "",
-        "noise: standard deviation of the privacy noise in a released coefficient.",
-        "finds from: coefficients of at least this size have been found at least three times in five.",
-        "regret after: of a round that this episode's estimate plays, as a share of random play's.",
+        *_EXPLAINED,
         "",
-        *_sentences(made),
+        "This assumes:",
+        *(f"- {sentence}" for sentence in made.assumptions),
     ]
     return "\n".join(lines)
 
 
-def _sentences(made: Plan) -> list[str]:
-    rounds, size = made.settings["rounds"], made.settings["coefficient"]
-    epsilon = made.settings["epsilon"]
-    start, half = made.learning_starts, made.with_half_epsilon
-    if start is None:
-        told = [
-            f"Coefficients of {size:g} are not found within {rounds:,} rounds: more rounds or a larger",
-            "epsilon would help, and so would scales that are not larger than the data's.",
-        ]
-    else:
-        later = f"not within {rounds:,} rounds"
-        if half is not None:
-            later = f"from about {half:,}, {half / start:.1f} times as late"
-        told = [
-            f"From about round {start:,} on, a round costs less than half of one played at random;",
-            f"with epsilon = {epsilon / 2:g} {later}.",
-        ]
-    share = made.regret / made.random_regret
-    told.append(f"Regret of {rounds:,} rounds: about {made.regret:,.0f}, {_percent(share)} of random play's.")
-    if made.regret_range is not None:
-        low, high = made.regret_range
-        told.append(f"Runs differ: eight in ten are between {low:,.0f} and {high:,.0f}.")
-    return [*told, "", "This assumes:", *(f"- {sentence}" for sentence in made.assumptions)]
+def card(made: Plan) -> str:
+    """Return what a notebook shows."""
+    told = "".join(paragraph(sentence) for sentence in (_what(made), *notes(made)))
+    assumed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in made.assumptions)
+    return html_card(made.answer, told, table(_HEADER, _rows(made)), f"This assumes:<ul>{assumed}</ul>")
 
 
 def _size(coefficient: float) -> str:
@@ -100,62 +188,43 @@ def _significant(number: float) -> str:
     return f"{number:,.{digits}f}"
 
 
-def draw(made: Plan, out: Path) -> None:
-    """Draw a round's regret over that of random play against rounds, for half, all and twice the epsilon."""
+def draw(made: Plan, *, narrow: bool = False) -> Any:
+    """Return the figure: what a round loses over time, with its band, and from when on that is half."""
     import matplotlib
-
-    matplotlib.use("Agg", force=False)
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure
     from matplotlib.ticker import PercentFormatter
 
-    from fliphat.lab.display.figure_style import (
-        ORANGE,
-        STYLE,
-        epsilon_colours,
-        label_lines,
-        thousands,
-        write_title,
-    )
+    from fliphat.lab.display.figure_style import STYLE, label_lines, shade, thousands, write_title
+    from fliphat.lab.display.palette import GREY, LIGHT, ORANGE
 
     epsilon, rounds = made.settings["epsilon"], made.settings["rounds"]
-    colours = epsilon_colours([epsilon / 2, epsilon, 2 * epsilon])
+    steps = [one for one in made.episodes if one.released_before <= rounds]
     with matplotlib.rc_context(STYLE):
-        figure, axes = pyplot.subplots(figsize=(7.6, 4.6), layout="constrained")
-        ends, first = [], rounds
-        for level, colour in colours.items():
-            other = made if level == epsilon else plan(**{**made.settings, "epsilon": level})
-            steps = [(e.released_before, e.regret_share) for e in other.episodes]
-            steps = [(at, share) for at, share in steps if at <= rounds]
-            if not steps:
-                continue
-            x, y = [at for at, _ in steps], [share for _, share in steps]
-            axes.plot(x, y, ".-", color=colour)
-            ends.append((y[-1], rf"$\varepsilon$ = {level:g}", colour))
-            first = min(first, x[0])
-            if other.learning_starts is not None:
-                axes.plot(other.learning_starts, 0.5, "o", color=colour, markersize=7, zorder=4)
-        axes.axhline(0.5, color=ORANGE, linestyle="--", linewidth=1.2)
-        ends.append((0.5, "half", ORANGE))
+        figure = Figure(figsize=(4.4, 4.2) if narrow else (8.4, 4.2), layout="constrained")
+        axes = figure.subplots()
+        x = [one.released_before for one in steps]
+        ends = [(1.0, "random play", GREY), (0.5, "half of it", ORANGE)]
+        if steps:
+            colour = LIGHT["blue"]
+            axes.plot(x, [one.regret_share for one in steps], "o-", color=colour, markersize=4)
+            bands = [one.regret_band or (math.nan, math.nan) for one in steps]
+            shade(axes, x, [low for low, _ in bands], [high for _, high in bands], colour)
+            ends.append((steps[-1].regret_share, f"epsilon = {epsilon:g}", colour))
+        for level, _, colour in ends[:2]:
+            axes.axhline(level, color=colour, linestyle="--", linewidth=1.4)
+        if made.learning_starts is not None:
+            axes.plot(made.learning_starts, 0.5, "o", color=ORANGE, markersize=8, zorder=4)
         axes.set_xscale("log")
-        axes.set_xlim(first / 1.3, rounds)
+        axes.set_xlim(min([rounds / 2, *x]) / 1.3, rounds)
         axes.set_ylim(bottom=0.0)
-        axes.set_xlabel("round $t$")
-        axes.set_ylabel("regret of a round, of random play's")
+        axes.set_xlabel("round")
+        axes.set_title(
+            f"What a round loses, epsilon = {epsilon:g} (band: eight runs in ten)",
+            loc="left",
+            fontsize=9 if narrow else 11,
+        )
         thousands(axes.xaxis)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         label_lines(axes, ends)
-        start = made.learning_starts
-        title = (
-            f"Not found within {rounds:,} rounds"
-            if start is None
-            else f"Learning starts at about round {start:,}"
-        )
-        write_title(
-            figure,
-            title,
-            rf"d = {made.settings['dim']:,}, s = {made.settings['sparsity']}, "
-            rf"coefficients of {made.settings['coefficient']:g}, "
-            rf"$\delta$ = {made.settings['delta']:g}; worked out from public numbers alone",
-        )
-        figure.savefig(out)
-        pyplot.close(figure)
+        write_title(figure, "", textwrap.fill(_what(made), 60 if narrow else 120))
+    return figure

@@ -10,7 +10,7 @@ from fliphat.lab.baselines.base import RefitTimes
 __all__ = ["seconds"]
 
 #: Floating-point operations a second of one core, in matrix products and factorisations.
-_SPEED: Final = 4e9
+_SPEED: Final = 1e10
 #: Values of contexts that a fit, and a round's bookkeeping, go through in a second.
 _VALUES: Final = 1.5e8
 
@@ -32,4 +32,4 @@ def seconds(policy: str, rows: int, arms: int, columns: int) -> float:
         # A factorisation an arm and episode, and random draws of its coefficients.
         episodes = max(1.0, math.log(max(rows, 60) / 30) / math.log(1.25))
         return 3 * scanned + episodes * (0.01 + arms * columns**3 / _SPEED)
-    return (4 * scanned + 0.05 * max(1.0, math.log2(rows))) if policy == "FLIPHAT" else 0.01 * scanned + 1e-3
+    return (4 * scanned + 0.004 * max(1.0, math.log2(rows))) if policy == "FLIPHAT" else 0.01 * scanned + 1e-3

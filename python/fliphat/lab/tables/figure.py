@@ -21,7 +21,7 @@ def draw(study: TableStudy, *, narrow: bool = False) -> Any:
     import matplotlib
     from matplotlib.figure import Figure
 
-    shape, size = ((2, 1), (4.4, 7.6)) if narrow else ((1, 2), (11.0, 4.4))
+    shape, size = ((2, 1), (4.4, 7.6)) if narrow else ((1, 2), (9.2, 4.2))
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=size, layout="constrained")
         over_epsilon, over_time = figure.subplots(*shape)

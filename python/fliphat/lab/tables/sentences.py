@@ -224,8 +224,9 @@ ANSWERS: Final = (
             _can_compare(study) and study.recommended is None and _beaten_without_privacy(study) is False
         ),
         lambda study: (
-            f"{_up_to(study)}, and without privacy LinUCB is not, either: as far as a linear policy can see, "
-            f"these columns do not tell whom another arm would suit."
+            f"{_up_to(study)}, and without privacy LinUCB is not, either: it is not privacy that "
+            "stands in the "
+            f"way, and a larger epsilon would not help."
         ),
     ),
     Sentence(
