@@ -55,7 +55,7 @@ class LinearRule:
             return rows, arms
         contexts = _made_dense(contexts)
         if np.ndim(contexts) == 2 and np.shape(contexts)[0] == 1:
-            contexts = contexts[0]  # a CSR row, or a batch of one
+            contexts = np.asarray(contexts)[0]  # a CSR row, a frame of one row, or a batch of one
         if np.ndim(contexts) != 1 or np.shape(contexts)[0] != settings.dim:
             raise ValueError(
                 f"contexts must have shape (dim,) with dim = {settings.dim}, one context for all arms, got "

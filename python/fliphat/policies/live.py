@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from fliphat import process
+from fliphat import html, process
 from fliphat.fit import make_fit, read_settings
 from fliphat.fit.base import Known
 from fliphat.fit.options import PerEpisode
@@ -35,7 +35,7 @@ __all__ = ["LivePolicy"]
 
 _COPY = (
     "this policy is a copy: fitting the same rows twice would spend the privacy budget twice, so only the "
-    "original can play. FLIPHAT.save and FLIPHAT.load hand a policy over"
+    "original can play. Its save and load hand a policy over"
 )
 _CHILD = (
     "this policy belongs to the process that made it, and this is a forked child: two processes would fit "
@@ -44,6 +44,16 @@ _CHILD = (
 _SAVED = "this policy was handed over by save: load the file to go on"
 _CUT_OFF = "save was cut off: open the store again; it says whether the policy went to the file"
 _CLOSED = "this policy was closed: open its store again to go on"
+
+
+_ELSEWHERE = {
+    "fit": "update(decision, reward), a round at a time, and update_batch: the estimate is fitted by itself",
+    "partial_fit": "update(decision, reward) and update_batch",
+    "learn": "update(decision, reward) and update_batch",
+    "predict": "select(contexts), which plays a round, and estimate, which is public",
+    "pull": "select(contexts), whose Decision.arm is the arm to play",
+    "act": "select(contexts), whose Decision.arm is the arm to play",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -421,6 +431,15 @@ class LivePolicy:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """Say which call is meant by the names that other libraries have for it."""
+        hint = _ELSEWHERE.get(name)
+        told = "" if hint is None else f"; it has {hint}"
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{told}")
+
+    def _repr_html_(self) -> str:
+        return html.card(repr(self), html.paragraph(str(self.guarantee)), html.paragraph(str(self.health)))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is public: a copy has no rows, and so nothing it could fit."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from fliphat import arguments
+from fliphat import arguments, html
 from fliphat.privacy import accounting, group
 from fliphat.privacy.composition import Event
 from fliphat.privacy.conversion import float_up
@@ -276,6 +276,9 @@ class Guarantee:
         if kinds is None:
             return release.record() | {"kinds": None}
         return release.record() | {"kinds": [listed(kind) for kind in kinds] if spread else []}
+
+    def _repr_html_(self) -> str:
+        return html.card("proven" if self.proven else "not proven", html.paragraph(str(self)))
 
     def __str__(self) -> str:
         return describe(self)

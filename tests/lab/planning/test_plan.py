@@ -176,7 +176,7 @@ def test_the_predicted_course_is_the_simulated(name):
 def test_rare_clicks_on_sparse_rows_are_not_promised_early():
     clicks = {**NUMBERS, "loss": "logistic", "rounds": 10_000}
     assert fliphat.plan(**clicks).learning_starts < 3000
-    rare = fliphat.plan(**clicks, fit=Pursuit(intercept=-3.0), nonzeros=20)
+    rare = fliphat.plan(**clicks, fit=Pursuit(), intercept=-3.0, nonzeros=20)
     assert rare.learning_starts is None and rare.regret > 0.9 * rare.random_regret
     assert "Values of a context are 0 but for 20 that are normal" in str(rare)
     assert "Rewards have log odds of -3" in str(rare)
@@ -245,7 +245,7 @@ def test_what_is_harder_costs_more_with_pursuit(harder, easier):
     assert costs[0].regret / costs[0].random_regret > costs[1].regret / costs[1].random_regret
 
 
-@pytest.mark.parametrize("fit", ["iht", "pursuit"])
+@pytest.mark.parametrize("fit", [Iht(), Pursuit()], ids=["iht", "pursuit"])
 @pytest.mark.parametrize(
     "units", [{"context_scale": 10.0, "coefficient": 0.05}, {"reward_scale": 10.0, "coefficient": 5.0}]
 )
@@ -255,7 +255,7 @@ def test_units_do_not_matter(fit, units):
         for told in ({"coefficient": 0.5}, units)
     )
     # Pursuit's courses are drawn with the same numbers; how they are rounded differs.
-    near = 0.1 if fit == "pursuit" else 1e-9
+    near = 0.1 if fit == Pursuit() else 1e-9
     assert other.regret / other.random_regret == pytest.approx(plain.regret / plain.random_regret, rel=near)
 
 

@@ -73,10 +73,11 @@ class Courses:
         return float(sum(run.regret_at(at) for run in self._runs)) / self._random
 
     def band(self, at: int) -> tuple[float, float]:
-        """Return between which shares eight courses in ten are, as `share` has their mean."""
+        """Return between which shares eight courses in ten are, widened to hold their mean."""
         each = np.array([run.regret_at(at) for run in self._runs]) * len(self._runs) / self._random
         low, high = np.quantile(each, [_OUTSIDE, 1 - _OUTSIDE])
-        return float(low), float(high)
+        mean = self.share(at)
+        return min(float(low), mean), max(float(high), mean)
 
     def smallest(self, at: int) -> float:
         """Return the size from which three coefficients in five have been found by then; infinite if none.

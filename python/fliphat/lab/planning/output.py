@@ -85,8 +85,8 @@ def answer(made: Plan) -> str:
     rounds, start, epsilon = made.settings["rounds"], made.learning_starts, made.settings["epsilon"]
     if start is None:
         return (
-            f"With epsilon = {epsilon:g} a round does not come to lose less than half of what random play loses "
-            f"within {rounds:,} rounds."
+            f"With epsilon = {epsilon:g} a round does not come to lose less than half of what random play "
+            f"loses within {rounds:,} rounds."
         )
     return (
         f"With epsilon = {epsilon:g} a round loses less than half of what random play loses from about round "
