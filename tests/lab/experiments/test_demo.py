@@ -40,7 +40,7 @@ def test_the_table_the_guarantee_and_the_figure(tmp_path, capsys, one_process):
     assert regret == [round(run_cell(cell, 0).regret[-1]) for cell in first_look(1).cells]
     assert regret[0] > 5 * regret[1] > 5 * regret[-1]
     words = " ".join(shown.split())
-    assert str(FLIPHAT(400, 10, 1.0, 0.01, reward_scale=1.5).guarantee) in words and "Proven" in words
+    assert str(FLIPHAT(400, 10, 1.0, 1e-6, reward_scale=1.5).guarantee) in words and "Proven" in words
     assert "Health of a run with epsilon = 1, from public numbers: no sign of trouble\n" in shown
     assert str(figure) in shown and "fliphat plan --help" in shown and "\033" not in shown
     assert figure.read_bytes().startswith(b"\x89PNG")

@@ -18,7 +18,7 @@ from fliphat import FLIPHAT
 from fliphat.environments import SparseLinear
 from fliphat.lab.display import Progress, TextTable
 from fliphat.lab.display.figure_style import check_picture
-from fliphat.lab.experiments.catalog import Experiment, first_look
+from fliphat.lab.experiments.catalog import DEMO_DELTA, Experiment, first_look
 from fliphat.lab.experiments.output.table import at_the_end
 from fliphat.lab.experiments.run.cells import Run
 from fliphat.lab.experiments.run.executors import open_executor
@@ -35,7 +35,7 @@ _STATED: Final[dict[str, Any]] = {
     "dim": 400,
     "sparsity": 10,
     "epsilon": _STATED_EPSILON,
-    "delta": 0.01,
+    "delta": DEMO_DELTA,
     "reward_scale": 1.5,
 }
 
@@ -86,7 +86,8 @@ def _introduction(one: Experiment) -> str:
     return (
         f"{one.cells[0].rounds:,} people, one after the other; each is offered 3 arms, described by 400 "
         f"numbers of which 5 matter.\nRegret: reward lost against always knowing the best arm. "
-        f"Mean of {one.repeats}; delta = 0.01.\n"
+        f"Mean of {one.repeats}; delta = {one.delta}. "
+        f'"No privacy" is the Lasso bandit, which protects nobody.\n'
     )
 
 
