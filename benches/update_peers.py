@@ -82,8 +82,12 @@ def whole() -> str:
         for dim in ("20", "400"):
             own = [epsilon for epsilon in ("1.0", "10.0", "") if (name, dim, epsilon) in rows]
             found = [share(rows, (name, dim, epsilon)) for epsilon in own]
-            cells += found if len(found) == 2 else [*found, ""]
-        cells += cost(rows[name, "400", own[0]])
+            cells += [*found, "", ""][:2]
+        # One run's cost, at the larger dimension where it was run there.
+        largest = max(
+            (key for key in rows if key[0] == name), key=lambda key: (float(key[1]), -float(key[2] or 0))
+        )
+        cells += cost(rows[largest])
         lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
     return "\n".join(lines)
 

@@ -11,7 +11,6 @@ from fliphat.lab.experiments import makers
 from fliphat.simulation import play
 
 PUBLISHED = {0.5: 10_900, 1: 5_600, 2: 2_900, 5: 1_250, 10: 700}
-PUBLISHED_RANDOM = 28_000
 
 
 def mean_regret(epsilon, repeats, *, rounds=20_000, make=makers.private, world=None, **policy):
@@ -57,15 +56,6 @@ def test_the_default_policy(epsilon, most):
 @pytest.mark.parametrize(("epsilon", "most"), [(0.5, 2400), (1, 1350), (2, 850), (5, 500), (10, 380)])
 def test_doubling_episodes_from_zero(epsilon, most):
     assert mean_regret(epsilon, 60, episodes="doubling", warm_start=False) <= most
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", list(PUBLISHED))
-def test_the_papers_constants_land_on_the_published_figure(epsilon):
-    # The published coefficients are one unknown draw. Relative to playing at random, their size drops out.
-    regret = mean_regret(epsilon, 60, make=makers.paper)
-    at_random = np.mean([random_regret(seed=seed) for seed in range(60)])
-    assert 0.4 <= (regret / at_random) / (PUBLISHED[epsilon] / PUBLISHED_RANDOM) <= 1.6
 
 
 ELSEWHERE = {

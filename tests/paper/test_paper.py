@@ -209,7 +209,7 @@ def test_the_recipe_lands_on_the_committed_figure():
             (row["policy"], row["epsilon"]): float(row["mean_regret"]) for row in csv.DictReader(file)
         }
     regrets = []
-    for seed in range(3):
+    for seed in range(81_000, 81_003):
         world = SparseLinear(dim=400, arms=3, sparsity=5, seed=seed)
         policy = factories.paper(environment=world, seed=seed, s=10, epsilon=1.0, delta=0.01)
         regrets.append(simulation.play(policy, world, 20_000).regret.sum())

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Case
+from fliphat.lab.peers import HannaElimination, garcelon, hanna
 from fliphat.lab.peers.statistics import (
     Blocks,
     Moments,
@@ -67,6 +68,10 @@ def peer_cases() -> list[Case]:
             broken="noise of one node in many releases averages out",
         ),
         boundary_case("peers, a block that ends when rewards are high"),
+        _bits("peers, sums of shuffled bits", 60),
+        _bits("peers, coins for sixty people, six there", 6, "coins of people who are not there"),
+        _rewards("peers, reward sums of a phase"),
+        _rewards("peers, reward sums with half the noise", "noise for a reward that is added, not replaced"),
     ]
 
 
@@ -159,6 +164,38 @@ class _Fresh(Running):
         for _ in range(int(exact.nodes) - 1):
             noisy += self._draw(np.zeros(len(sums), np.int64))
         return Released(noisy, exact.rows, exact.nodes)
+
+
+def _bits(name: str, there: int, broken: str | None = None) -> Case:
+    """Return a case of Garcelon's sums: coins priced for a batch of 60, in a batch of another size."""
+    entries = _DIM * (_DIM + 3) // 2
+    shares = np.linspace(0.05, 0.999, 400)
+    coins = next(share for share in shares if garcelon.bought(entries, 60, share, _DELTA) <= _EPSILON)
+
+    def count(runs: int, threads: int, seed: int | None) -> list[Counts]:
+        rng = np.random.default_rng(seed)
+        sides = []
+        for own in (True, False):
+            bits = np.zeros((there, entries * runs), bool)
+            bits[0], bits[1 : (there + 1) // 2] = own, True
+            sums = garcelon.shuffled(bits, coins, rng).reshape(runs, entries).sum(axis=1)
+            sides.append((sums - entries * there / 2) / np.sqrt(entries * there))
+        return [_histograms(sides, 4.0)]
+
+    return Case(name, _EPSILON, _DELTA, count, broken, cost=16)
+
+
+def _rewards(name: str, broken: str | None = None) -> Case:
+    """Return a case of Hanna's sums, or of one with half their noise."""
+    policy = HannaElimination(_DIM, _EPSILON, _DELTA, horizon=1000, reward_clip=1.0)
+    scale = policy.noise_scale if broken is None else policy.noise_scale // 2
+
+    def count(runs: int, threads: int, seed: int | None) -> list[Counts]:
+        rng = None if seed is None else np.random.default_rng(seed)
+        sums = [np.full(runs, sign * hanna.STEPS, np.int64) for sign in (1, -1)]
+        return [_histograms([hanna.noisy(side, scale, rng) / scale for side in sums], 16.0)]
+
+    return Case(name, _EPSILON, _DELTA, count, broken)
 
 
 def boundary_case(name: str) -> Case:

@@ -8,7 +8,9 @@ from fliphat.lab.peers.adac_oful import AdaCOFUL
 from fliphat.lab.peers.base import Peer, PeerPrivacy
 from fliphat.lab.peers.chowdhury_zhou import ChowdhuryZhou
 from fliphat.lab.peers.frank_wolfe import PrivateFrankWolfe
+from fliphat.lab.peers.garcelon import GarcelonShuffle
 from fliphat.lab.peers.han_local import HanOLS, HanSGD
+from fliphat.lab.peers.hanna import HannaElimination
 from fliphat.lab.peers.moment import MomentGreedy
 from fliphat.lab.peers.rare_switching import RareSwitching
 from fliphat.lab.peers.shariff_sheffet import ShariffSheffet
@@ -17,8 +19,10 @@ from fliphat.lab.peers.zheng import ZhengLocal
 __all__ = [
     "AdaCOFUL",
     "ChowdhuryZhou",
+    "GarcelonShuffle",
     "HanOLS",
     "HanSGD",
+    "HannaElimination",
     "MomentGreedy",
     "Peer",
     "PeerPrivacy",

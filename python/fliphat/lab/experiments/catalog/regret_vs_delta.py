@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from fliphat.lab.experiments.catalog._parts import EPSILONS, at_end, labels, linear, private, repeats
+from fliphat.lab.experiments.catalog._parts import (
+    EPSILONS,
+    HELD_OUT,
+    at_end,
+    labels,
+    linear,
+    private,
+    repeats,
+)
 from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.output.panels import draw_against_axis
 from fliphat.lab.experiments.output.sentences import ends_of_axis, means, span
@@ -39,6 +47,7 @@ def build(quick: bool) -> Experiment:
         headline=_headline,
         panels=(partial(draw_against_axis, axis_name=r"$\delta$"),),
         delta="as shown",
+        first_seed=HELD_OUT,
     )
 
 

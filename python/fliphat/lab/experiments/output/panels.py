@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from fliphat.lab.display.figure_style import GREY, ORANGE, epsilon_colours, label_lines, shade, thousands
 from fliphat.lab.experiments.experiment import Experiment
+from fliphat.lab.experiments.output.sentences import PAPER
 from fliphat.lab.experiments.output.table import at_the_end
 from fliphat.lab.experiments.run.summary import Summary
 
@@ -38,7 +39,9 @@ def draw_over_time(axes: Any, experiment: Experiment, summaries: Sequence[Summar
     curves: dict[Any, list[Summary]] = {}
     for summary in summaries:
         curves.setdefault(summary.labels, []).append(summary)
-    ends, published = [], []
+    ends: list[Any] = []
+    published: list[Any] = []
+    beside: list[Any] = []
     for curve in curves.values():
         epsilon = curve[0].label("epsilon")
         if epsilon:
@@ -46,12 +49,17 @@ def draw_over_time(axes: Any, experiment: Experiment, summaries: Sequence[Summar
         else:
             name, colour = BASELINES[curve[0].label("policy")]
         x = [s.round for s in curve]
+        if curve[0].label("policy") == PAPER:
+            beside = axes.plot(x, [s.mean for s in curve], ":", color=colour, linewidth=1.4)
+            continue
         last = draw_means(axes, x, curve, colour, linestyle="-" if epsilon else "--")
         ends.append((last, name, colour))
         height = experiment.published_beside(curve[-1])
         if height is not None:
             published.append((x[-1], height, colour))
-    draw_published(axes, published)
+    if beside:
+        beside = axes.plot([], [], ":", color=GREY, label="the paper's algorithm and constants, same seeds")
+    draw_published(axes, published, beside)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(experiment.cells[0].checkpoints[0], experiment.cells[0].rounds)
@@ -129,12 +137,12 @@ def draw_means(
     return y[-1]
 
 
-def draw_published(axes: Any, points: Sequence[tuple[float, float, Any]]) -> None:
+def draw_published(axes: Any, points: Sequence[tuple[float, float, Any]], beside: Sequence[Any] = ()) -> None:
     """Draw published values as diamonds, with a legend that says what is wrong with them."""
     for x, y, colour in points:
         axes.plot(x, y, color=colour, clip_on=False, **_DIAMOND)
     if points:
-        legend(axes, axes.plot([], [], color=GREY, label=_PUBLISHED, **_DIAMOND))
+        legend(axes, [*axes.plot([], [], color=GREY, label=_PUBLISHED, **_DIAMOND), *beside])
 
 
 def legend(axes: Any, handles: Any) -> None:

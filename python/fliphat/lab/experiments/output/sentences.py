@@ -8,10 +8,13 @@ from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.output.table import at_the_end
 from fliphat.lab.experiments.run.summary import Summary
 
-__all__ = ["PRIVATE", "ends_of_axis", "growth", "means", "plain_words", "span"]
+__all__ = ["PAPER", "PRIVATE", "ends_of_axis", "growth", "means", "plain_words", "span"]
 
 #: The label of the private policy.
 PRIVATE = "FLIPHAT"
+
+#: The label of the paper's own algorithm and constants, run again.
+PAPER = "paper, rerun"
 
 
 def means(summaries: Sequence[Summary], axis: str) -> dict[float, dict[float, float]]:
