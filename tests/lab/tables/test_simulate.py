@@ -10,7 +10,7 @@ import pytest
 
 import fliphat
 from fliphat.contexts import Encoder
-from fliphat.lab.tables import players, runs, study
+from fliphat.lab.tables import runs, study
 from fliphat.lab.tables.bandit import make_bandit
 from fliphat.lab.tables.players import POLICIES, PRIVATE, Rounds, make_player, public_numbers
 from fliphat.lab.tables.read import read_frame
@@ -106,21 +106,6 @@ def test_private_policies_earn_what_their_own_calls_would(name):
         own.append(won / 2000)
     spread = math.sqrt((np.var(player, ddof=1) + np.var(own, ddof=1)) / 8)
     assert abs(np.mean(player) - np.mean(own)) < 3.5 * spread
-
-
-@pytest.mark.parametrize("share", [None, 0.0])
-def test_fliphat_tries_an_arm_that_looks_bad(monkeypatch, share):
-    if share is not None:  # the control: greedily, it never does
-        monkeypatch.setattr(players, "EXPLORATION", (share,))
-    bandit = make_bandit(read_frame(labelled(600)), label="arm")
-    player = make_player(
-        "FLIPHAT", 10.0, public_numbers(bandit, None, None), bandit, np.random.default_rng(0)
-    )
-    rows = np.tile(bandit.features.matrix, (20, 1))
-    player._estimate[0] = np.abs(rows).max() * np.sign(rows[0])
-    rows = rows[(rows @ player._estimate[0]) > 0]
-    others = float((player.choose(rows) != 0).mean())
-    assert others == (0.0 if share == 0.0 else pytest.approx(players.EXPLORATION[0] * 2 / 3, abs=0.02))
 
 
 def test_private_linear_learns_from_just_the_rounds_that_match():

@@ -186,7 +186,7 @@ def test_costs_grow_with_public_sizes_and_what_takes_minutes_is_skipped():
     rng = np.random.default_rng(0)
     table = {f"g{i}": rng.normal(size=60) for i in range(900)}
     table["arm"] = (table["g0"] > 0).astype(int)
-    study = fliphat.simulate(table, label="arm", epsilons=[1.0], orders=2, most_seconds=1.0)
+    study = fliphat.simulate(table, label="arm", epsilons=[1.0], orders=2, most_seconds=0.05)
     assert study.find("PrivateLinear", 1.0) is None and study.find("random") is not None
     assert "PrivateLinear was not played: with 901 features and 2 arms" in " ".join(str(study).split())
 
