@@ -14,6 +14,7 @@ __all__ = [
     "audit_niht",
     "audit_peel",
     "audit_permute_and_flip",
+    "arm_sums",
     "ball_gradient",
     "clipped_size",
     "clipped_sums",
@@ -121,7 +122,31 @@ def second_moments(
     threads: int | None = None,
     block_rows: int | None = None,
     simd: str | None = None,
+    centers: NDArray[np.float64] | None = None,
 ) -> NDArray[np.int64]: ...
+def arm_sums(
+    rows: _Rows,
+    rewards: NDArray[np.float64],
+    arms: NDArray[np.int64],
+    count: int,
+    centers: NDArray[np.float64],
+    scales: NDArray[np.float64],
+    radius: int,
+    halves: bool,
+    squares: int | None,
+    present: NDArray[np.uint8] | None = None,
+    threads: int | None = None,
+    block_rows: int | None = None,
+    simd: str | None = None,
+) -> NDArray[np.int64]: ...
+def release_totals(
+    secret: bytes | None,
+    parts: list[
+        tuple[int, NDArray[np.int64], int, tuple[int, int], NDArray[np.uint64], int, bool]
+    ],
+    *,
+    seeded: tuple[int, int] | None = None,
+) -> tuple[NDArray[np.int64], bytes]: ...
 def ball_gradient(
     rows: _Rows,
     residuals: NDArray[np.float64],

@@ -5,3 +5,4 @@ pub(crate) mod gradient;
 pub(crate) mod niht;
 pub(crate) mod pursuit;
 pub(crate) mod relative;
+pub(crate) mod totals;

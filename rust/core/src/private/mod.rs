@@ -8,3 +8,4 @@ pub mod niht;
 pub mod peel;
 pub mod pursuit;
 pub mod relative;
+pub mod totals;

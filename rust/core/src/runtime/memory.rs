@@ -21,7 +21,7 @@ macro_rules! numbers {
     };
 }
 
-numbers!(u8 i16 i32 u32 i64 u64 f32 f64);
+numbers!(u8 i16 i32 u32 i64 u64 i128 f32 f64);
 
 /// `length` zeros. Large ones are pages that the system hands out when they are first used: what is never
 /// touched costs nothing, as with `vec![0; length]`, which would end the process where memory ends.

@@ -70,6 +70,22 @@ impl RoundedGaussian {
         }
     }
 
+    /// One sample of round(fraction/2^64 + N(0, sigma^2)): noise on a number that is no integer, rounded afterwards.
+    #[inline]
+    pub fn sample_around(&self, fraction: u64, noise: &mut impl NoiseSource) -> i64 {
+        loop {
+            let (word, head, coin) = (noise.next_u64(), noise.next_u64(), noise.next_u64());
+            let Some(k) = proposed(word, noise) else { continue };
+            if !self.keeps_head(k, head, coin, noise) {
+                continue;
+            }
+            let mut rest = Digits(Vec::new());
+            if word >> 33 != 0 || keeps_rest(k, head, &mut rest, noise) {
+                return self.rounded_around(word, k, head, fraction, &mut rest, noise);
+            }
+        }
+    }
+
     /// Fills `out` with independent samples.
     pub fn fill(&self, out: &mut [i64], noise: &mut impl NoiseSource) {
         for_each(out.len(), |_| *self, |index, value| out[index] = value, noise);
@@ -77,14 +93,7 @@ impl RoundedGaussian {
 
     /// What the proposal of three words comes to, drawing whatever else it needs; None if it is rejected.
     fn settle(&self, word: u64, head: u64, coin: u64, noise: &mut impl NoiseSource) -> Option<i64> {
-        let product = (word & 0xffff_ffff) * WEIGHTS;
-        if (product as u32) < REFUSED {
-            return None;
-        }
-        let k = match product >> 32 {
-            slot @ ..=144 => near(slot),
-            _ => far(noise)?,
-        };
+        let k = proposed(word, noise)?;
         if self.keeps_head(k, head, coin, noise) { self.finish(word, k, head, noise) } else { None }
     }
 
@@ -163,9 +172,48 @@ impl RoundedGaussian {
         i64::try_from(u128::from(k) * u128::from(self.sigma) + u128::from(whole + u64::from(up)))
             .unwrap_or(i64::MAX)
     }
+
+    /// round(fraction/2^64 +- sigma (k + x)), with the sign of the proposal.
+    fn rounded_around(
+        &self,
+        word: u64,
+        k: u64,
+        head: u64,
+        fraction: u64,
+        rest: &mut Digits,
+        noise: &mut impl NoiseSource,
+    ) -> i64 {
+        let minus = (word >> 32) & 1 == 1;
+        let product = u128::from(self.sigma) * u128::from(head);
+        let (whole, part) = ((product >> 64) as u64, product as u64);
+        // In units of 2^-64, sigma x is `part` and sigma x' beyond its whole. Of the magnitude, less the fraction where
+        // it is subtracted from it, the nearest integer is wanted: one half more, rounded down. No tie has a chance.
+        let offset = if minus { -i128::from(fraction) } else { i128::from(fraction) };
+        let start = i128::from(part) + i128::from(HALF) + offset;
+        let (floor, above) = (start >> 64, start.rem_euclid(1 << 64) as u64);
+        // 0 - above is what is left to the next integer; 0 where `above` is 0, which sigma < 2^64 can't pass.
+        let left = above.wrapping_neg();
+        let up = above != 0 && left < self.sigma && rest.reach(left, self.sigma, noise);
+        let magnitude = i128::from(k) * i128::from(self.sigma) + i128::from(whole) + floor + i128::from(up);
+        let magnitude = i64::try_from(magnitude).unwrap_or(i64::MAX);
+        if minus { -magnitude } else { magnitude }
+    }
 }
 
 const HALF: u64 = 1 << 63;
+
+/// The k that a word proposes, drawing what a large one needs; None if the word is refused.
+#[inline]
+fn proposed(word: u64, noise: &mut impl NoiseSource) -> Option<u64> {
+    let product = (word & 0xffff_ffff) * WEIGHTS;
+    if (product as u32) < REFUSED {
+        return None;
+    }
+    match product >> 32 {
+        slot @ ..=144 => Some(near(slot)),
+        _ => far(noise),
+    }
+}
 
 /// Proposals drawn at a time by [`for_each`].
 const BLOCK: usize = 64;
@@ -442,6 +490,30 @@ mod tests {
             assert_eq!(quick, slow, "{sigma}");
             assert_eq!(left.words_drawn(), right.words_drawn(), "{sigma}");
         }
+    }
+
+    #[test]
+    fn noise_around_a_fraction_is_that_of_a_finer_lattice_rounded_afterwards() {
+        const FINER: u64 = 1 << 10;
+        for sigma in [1, 3, 65_537, 1 << 28] {
+            for fraction in [0, 1, FINER / 2 - 1, FINER / 2, FINER - 1] {
+                for draw in 0..2000 {
+                    let (mut left, mut right) =
+                        (SeededNoise::new(draw, sigma), SeededNoise::new(draw, sigma));
+                    let coarse = sampler(sigma).sample_around(fraction << 54, &mut left);
+                    let fine = sampler(sigma * FINER).sample(&mut right);
+                    // Both are rounded, the finer one by up to half of its own step.
+                    let apart = coarse * FINER as i64 - (fine + fraction as i64);
+                    assert!(2 * apart.unsigned_abs() <= FINER + 1, "{sigma} {fraction} {apart}");
+                }
+            }
+        }
+        // Without a fraction it is the sampler itself.
+        let (mut left, mut right) = (SeededNoise::new(8, 1), SeededNoise::new(8, 1));
+        for _ in 0..2000 {
+            assert_eq!(sampler(97).sample_around(0, &mut left), sampler(97).sample(&mut right));
+        }
+        assert_eq!(left.words_drawn(), right.words_drawn());
     }
 
     #[test]

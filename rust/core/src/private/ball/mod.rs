@@ -1,7 +1,7 @@
 //! Rows cut to an l2 ball and turned into integers: what second moments and grouped gradients are sums of.
 //!
-//! A row's vector is `v_j = x_j * scale_j * multiplier` over public columns, with a constant `one * multiplier`
-//! behind them if one is given. It is cut to length `radius` and rounded toward zero, and then *the integers
+//! A row's vector is `v_j = (x_j - center_j) * scale_j * multiplier` over public columns, with a constant
+//! `one * multiplier` behind them if one is given. It is cut to length `radius` and rounded toward zero, and then *the integers
 //! themselves* are checked: `sum q_j^2 <= radius^2`, or the row becomes zeros. So whatever floats did on the
 //! way, replacing one row moves the sum of `q` by at most `2 radius` in l2 norm, and the sum of `q q'` by at
 //! most `sqrt(2) radius^2` in Frobenius norm.
@@ -9,12 +9,14 @@
 //! The integers are bitwise a function of the row and of public numbers: squares are added in fixed lanes, in
 //! the order of the columns given, so that storage, position, threads and instruction set change nothing.
 
+mod arms;
 mod batch;
 mod gradient;
 mod moments;
 mod rows;
 pub mod tile;
 
+pub use arms::{ArmRows, REWARD_STEPS, SQUARE_UNIT, arm_sums};
 pub use gradient::{Groups, ball_gradient};
 pub(crate) use moments::mirror;
 pub use moments::second_moments;
@@ -48,6 +50,8 @@ pub struct BallMap {
     /// The first column, if the others follow it one by one: they are read without looking each up.
     first: Option<usize>,
     scales: Vec<f64>,
+    /// What is taken off each column, if anything is.
+    centers: Option<Vec<f64>>,
     one: Option<f64>,
     radius: i64,
     dimension: usize,
@@ -96,7 +100,19 @@ impl BallMap {
         let follows = |pair: &[usize]| pair[0] + 1 == pair[1];
         let first = columns.first().copied().filter(|_| columns.windows(2).all(follows));
         let (columns, scales) = (copied(columns)?, copied(scales)?);
-        Ok(BallMap { columns, sorted, members, first, scales, one, radius, dimension })
+        Ok(BallMap { columns, sorted, members, first, scales, centers: None, one, radius, dimension })
+    }
+
+    /// The same with columns moved: a public number is taken off each of them before it is scaled.
+    ///
+    /// # Errors
+    /// If there is not one finite number for each column.
+    pub fn with_centers(mut self, centers: &[f64]) -> Result<Self> {
+        if centers.len() != self.columns.len() || centers.iter().any(|center| !center.is_finite()) {
+            return Err(Error::invalid("center must be finite, one number for each column"));
+        }
+        self.centers = Some(copied(centers)?);
+        Ok(self)
     }
 
     /// Integers of a row: one for each column, and one for the constant.

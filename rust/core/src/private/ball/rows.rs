@@ -17,7 +17,7 @@ pub trait BallRows: Sync {
     fn columns(&self) -> usize;
     /// Ask for row `i`, which will be read soon.
     fn ask_for(&self, i: usize);
-    /// Write `x_j * scale_j` of row `i` at the map's columns.
+    /// Write `(x_j - center_j) * scale_j` of row `i` at the map's columns.
     ///
     /// # Errors
     /// If a sparse row is not canonical.
@@ -41,6 +41,13 @@ impl<T: Real> BallRows for Dense<'_, T> {
     #[inline(always)]
     fn gather(&self, i: usize, map: &BallMap, values: &mut [f64]) -> Result<()> {
         let row = self.row(i);
+        if let Some(centers) = &map.centers {
+            let moved = map.columns.iter().zip(centers).zip(&map.scales);
+            for (value, ((column, center), scale)) in values.iter_mut().zip(moved) {
+                *value = (row[*column].to_f64() - center) * scale;
+            }
+            return Ok(());
+        }
         if let Some(first) = map.first {
             let row = &row[first..first + map.columns.len()];
             for ((value, x), scale) in values.iter_mut().zip(row).zip(&map.scales) {
@@ -70,10 +77,20 @@ impl<T: Real, I: Index> BallRows for Csr<'_, T, I> {
     #[inline(always)]
     fn gather(&self, i: usize, map: &BallMap, values: &mut [f64]) -> Result<()> {
         let (columns, row) = self.canonical_row(i)?;
-        values[..map.columns.len()].fill(0.0);
+        match &map.centers {
+            None => values[..map.columns.len()].fill(0.0),
+            Some(centers) => {
+                let moved = centers.iter().zip(&map.scales);
+                values
+                    .iter_mut()
+                    .zip(moved)
+                    .for_each(|(value, (center, scale))| *value = (0.0 - center) * scale);
+            }
+        }
         for (column, x) in columns.iter().zip(row) {
             if let Some(place) = map.place(column.position()) {
-                values[place] = x.to_f64() * map.scales[place];
+                let center = map.centers.as_ref().map_or(0.0, |centers| centers[place]);
+                values[place] = (x.to_f64() - center) * map.scales[place];
             }
         }
         Ok(())
