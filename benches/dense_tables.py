@@ -7,7 +7,6 @@ One arm a class, reward 1 for the right one.
     python benches/dense_tables.py --census       # 150 000 rows of one-hot answers, 12 arms, known truth
     python benches/dense_tables.py --speed        # rounds a second, 10 arms x 64 columns
     python benches/dense_tables.py --orders 4 digits
-    python benches/dense_tables.py --loss logistic
 
 One rule for all tables; delta is the smaller of 1/1000 and half of one over the rows. Each person comes once.
 """
@@ -114,7 +113,6 @@ def main():
     parser.add_argument("--made", action="store_true")
     parser.add_argument("--census", action="store_true")
     parser.add_argument("--speed", action="store_true")
-    parser.add_argument("--loss", default="squared", choices=["squared", "logistic"])
     parser.add_argument("--orders", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0, 10.0])
@@ -139,9 +137,7 @@ def main():
         whole = real_tables.real(name) if table is None else None
         told, began = [], time.process_time()
         for epsilon in asked.epsilon:
-            found = np.array(
-                [mean_reward(*(whole or table(seed)), epsilon, seed, loss=asked.loss) for seed in seeds]
-            )
+            found = np.array([mean_reward(*(whole or table(seed)), epsilon, seed) for seed in seeds])
             error = found[:, 0].std(ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.nan
             told.append(
                 f"eps {epsilon:g}: {found[:, 0].mean():.3f} +- {error:.3f} (end {found[:, 1].mean():.3f})"

@@ -10,11 +10,11 @@ __all__ = [
     "Estimate",
     "FitSettings",
     "LinearWorld",
+    "arm_sums",
     "audit_fits",
     "audit_niht",
     "audit_peel",
     "audit_permute_and_flip",
-    "arm_sums",
     "ball_gradient",
     "clipped_size",
     "clipped_sums",
@@ -34,6 +34,7 @@ __all__ = [
     "read_all",
     "read_body",
     "relative_gradient",
+    "release_totals",
     "round_words",
     "row_numbers",
     "scores",
@@ -141,9 +142,7 @@ def arm_sums(
 ) -> NDArray[np.int64]: ...
 def release_totals(
     secret: bytes | None,
-    parts: list[
-        tuple[int, NDArray[np.int64], int, tuple[int, int], NDArray[np.uint64], int, bool]
-    ],
+    parts: list[tuple[int, NDArray[np.int64], int, tuple[int, int], NDArray[np.uint64], int, bool]],
     *,
     seeded: tuple[int, int] | None = None,
 ) -> tuple[NDArray[np.int64], bytes]: ...

@@ -118,9 +118,9 @@ class Fits:
         self.fail = False
         if monkeypatch is not None:
             monkeypatch.setattr(IhtFit, "run", self)
-            monkeypatch.setattr(Dense, "run", self.dense)
+            monkeypatch.setattr(Dense, "run_totals", self.dense)
 
-    def dense(self, plan, rows, rewards, present, known):
+    def dense(self, plan, rows, rewards, present, known, _):
         assert rows.shape == (plan.rows, known.dim + 1)
         if self.fail:
             raise OSError("no entropy")
@@ -129,7 +129,7 @@ class Fits:
         self.calls.append(
             (plan.episode, (np.array(rows[:, :-1]), rewards.copy(), present.copy()), after.estimate)
         )
-        return after
+        return after, None
 
     def __call__(self, plan, rows, rewards, present, known):
         assert rows.shape == (plan.rows, known.estimate.dim)

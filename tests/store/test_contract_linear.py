@@ -12,13 +12,13 @@ from small_linear import ARMS, DIM, FIRST, open_linear
 @pytest.fixture
 def seen(monkeypatch):
     """What each fit was given, and the arms it knew of: (rows, rewards, present, slots)."""
-    calls, real = [], Dense.run
+    calls, real = [], Dense.run_totals
 
-    def run(self, plan, rows, rewards, present, known):
+    def run(self, plan, rows, rewards, present, known, secret):
         calls.append((np.array(rows), rewards.copy(), present.copy(), self.table.slots))
-        return real(self, plan, rows, rewards, present, known)
+        return real(self, plan, rows, rewards, present, known, secret)
 
-    monkeypatch.setattr(Dense, "run", run)
+    monkeypatch.setattr(Dense, "run_totals", run)
     return calls
 
 

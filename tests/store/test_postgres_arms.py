@@ -54,7 +54,7 @@ def test_arms_that_change_at_once_all_change(workers):
 
 
 def test_a_fit_is_given_all_arms_of_its_rows_and_none_that_come_meanwhile(workers, monkeypatch):
-    begun, go_on, slots, real = threading.Event(), threading.Event(), [], Dense.run
+    begun, go_on, slots, real = threading.Event(), threading.Event(), [], Dense.run_totals
 
     def run(self, plan, rows, *given):
         slots.append(self.table.slots)
@@ -64,7 +64,7 @@ def test_a_fit_is_given_all_arms_of_its_rows_and_none_that_come_meanwhile(worker
         assert rows[:, -1].max() < slots[0]
         return real(self, plan, rows, *given)
 
-    monkeypatch.setattr(Dense, "run", run)
+    monkeypatch.setattr(Dense, "run_totals", run)
     monkeypatch.setattr(shared, "_LOOK_AGAIN", 0.0)
     one, other = workers
     other.add_arm("c")  # which the worker that fits hears of when it looks

@@ -10,13 +10,11 @@
 | `base` | the interface between a policy's engine and its fit |
 | `pursuit` | a few new columns an episode and what is not known of the public ones: a policy's default fit |
 | `model` | what pursuit knows and how it learns: public |
-| `tuning`, `dense_tuning`, `kept_tuning` | constants of both, and those that stores keep |
+| `tuning`, `kept_tuning` | its constants, and those that stores keep |
 | `sums`, `draw` | pursuit's private integers, and the noise on them |
 | `statistics` | noisy sums of second moments, and when they are released |
 | `iht` | noisy iterative hard thresholding in a policy: a fit an episode |
-| `dense` | all columns, coefficients for each arm: `PrivateLinear`'s, with `dense_settings`, `arms` |
-| `dense_sums` | sums of rows cut to a ball and what releasing them costs: private integers, then noise |
-| `dense_model` | what the dense fit knows and how it learns: public |
+| `dense/` | all columns, coefficients for each arm: `PrivateLinear`'s, with `arms` |
 | `one_fit` | the same in a regression: one fit |
 
 Data flows one way: settings and what is known make a plan, the plan and the rows make an estimate. Only
@@ -28,8 +26,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fliphat.fit.base import Fit
-from fliphat.fit.dense import Dense
-from fliphat.fit.dense_settings import DenseSettings
+from fliphat.fit.dense import Dense, DenseSettings
 from fliphat.fit.iht import IhtFit
 from fliphat.fit.options import PerEpisode
 from fliphat.fit.pursuit import PursuitFit

@@ -7,7 +7,7 @@ public, and so is everything that follows from them. A field that a record does 
 default changes nothing. Scales of noise are not kept: they are computed again, for the claim.
 
 Stores that were made before that hold no constants. Those of pursuit are kept here, under the name
-:data:`UNRECORDED`, those of the dense fit in :mod:`fliphat.fit.dense_tuning`; they must never change.
+:data:`UNRECORDED`; they must never change.
 
 No claim of privacy depends on any of these numbers: an episode's noise is priced for the parts, the numbers
 of picks and the shares that its plan has, whatever they are (`PricedRelease` can't be built for less than its

@@ -7,6 +7,7 @@ an epsilon, or integers with scales of noise.
 What is in ``__all__`` is public. The other names are parts of this package's fits and may change at any time.
 """
 
+from fliphat.kernels._ball import arm_sums as arm_sums
 from fliphat.kernels._ball import ball_gradient as ball_gradient
 from fliphat.kernels._ball import clipped_size as clipped_size
 from fliphat.kernels._ball import second_moments
@@ -30,6 +31,8 @@ from fliphat.kernels._relative import settled_sums as settled_sums
 from fliphat.kernels._relative import shifted_gradient as shifted_gradient
 from fliphat.kernels._relative import whitened_gradient as whitened_gradient
 from fliphat.kernels._select import score, select_arms
+from fliphat.kernels._totals import TotalPart as TotalPart
+from fliphat.kernels._totals import release_totals as release_totals
 
 __all__ = [
     "clipped_gradient",

@@ -24,6 +24,7 @@ def second_moments(
     norm: float | None = None,
     radius: int | None = None,
     scale: npt.ArrayLike | None = None,
+    center: npt.ArrayLike | None = None,
     one: float | None = None,
     present: npt.NDArray[np.bool_] | None = None,
     threads: int | None = None,
@@ -34,8 +35,8 @@ def second_moments(
     other moves them by at most ``sqrt(2) * norm**2`` in Frobenius norm. Numbers of a row are rounded toward
     zero to a multiple of ``norm / (2**15 - 1)``.
 
-    Or in integers, with `radius` and `scale`: a row's vector is ``v = X[i, columns] * scale``, with the
-    constant `one` behind it if one is given. It is cut to length `radius` (``v * radius / norm(v)`` where it
+    Or in integers, with `radius` and `scale`: a row's vector is ``v = (X[i, columns] - center) * scale``,
+    with the constant `one` behind it if one is given. It is cut to length `radius` (``v * radius / norm(v)`` where it
     is longer), each number is rounded toward zero to an integer, and the integers ``q`` are checked: a row
     with ``sum(q**2) > radius**2`` (possible only through a float's rounding) counts as zeros, as does a row
     whose norm is not a finite float64. The result is the sum of ``outer(q, q)``.
@@ -56,6 +57,8 @@ def second_moments(
     scale : float or array_like, shape (k,)
         Above 0, public: integers per unit of each column. With rows whose norm is about ``norm``,
         ``radius / norm`` uses the whole ball.
+    center : array_like, shape (k,), optional
+        Public; what is taken off each column.
     one : float, optional
         A constant column behind the others, already in integers (for an intercept). It is cut with the row.
     present : ndarray of bool, shape (n,), optional
@@ -84,8 +87,12 @@ def second_moments(
     radius, scale, one, unit = moment_units(norm, radius, scale, one)
     rows, n, ball = _ball(X, columns, radius, scale, one, threads)
     flags = None if present is None else _gradient.present_flags(present, n)
-    k = len(ball[0]) + (one is not None)
-    sums = _native.second_moments(_rows.native(rows), *ball[:-1], flags, ball[-1]).reshape(k, k)
+    k = len(ball[0])
+    moved = None if center is None else _rows.vector("center", center, k, ", one number for each column")
+    k += one is not None
+    sums = _native.second_moments(_rows.native(rows), *ball[:-1], flags, ball[-1], centers=moved).reshape(
+        k, k
+    )
     return sums if unit is None else sums * unit**2
 
 
@@ -101,6 +108,79 @@ def moment_units(
         raise ValueError("give norm, or radius and scale")
     unit = arguments.positive("norm", norm) / MOST_RADIUS
     return MOST_RADIUS, 1 / unit, None if one is None else one / unit, unit
+
+
+def arm_sums(
+    X: Any,
+    rewards: npt.ArrayLike,
+    arms: npt.ArrayLike,
+    *,
+    count: int,
+    center: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    radius: int,
+    halves: bool = False,
+    squares: int | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sum what a linear model of each arm needs, in integers.
+
+    Row ``i`` has integers ``q``: ``(X[i, :d] - center) * scale``, cut and rounded as in
+    :func:`second_moments`. Its reward is ``r = rint(1024 * 2 * rewards[i])``, from -1024 to 1024. The sums of
+    its arm get ``(q * r, r, q, 1)``, and with `squares` the integers ``q * q // 2**15``, cut to that radius.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape (n, at least d), in C order, or SciPy CSR
+        Never copied; columns from d on are not read.
+    rewards : array_like, shape (n,)
+        From -1/2 to 1/2; others are moved to the ends, NaN to 0. Private.
+    arms : array_like of int, shape (n,)
+        From 0 to ``count - 1``.
+    count : int
+        Number of arms.
+    center, scale : array_like, shape (d,)
+        Public.
+    radius : int
+        From 1 to ``2**15 - 1``.
+    halves : bool
+        Whether sums over all rows of ``maximum(q, 0)`` and ``maximum(-q, 0)`` are made.
+    squares : int, optional
+        Radius of the ball of squares, at most ``2**15``.
+    present, threads
+        See :func:`second_moments`.
+
+    Returns
+    -------
+    arms : ndarray of int64, shape (count, 2 d + 2), or (count, 3 d + 2) with `squares`
+    halves : ndarray of int64, shape (2, d), or (0, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fliphat import kernels
+    >>> X = np.array([[4.0, 4.0], [31.0, -40.0]])
+    >>> sums, _ = kernels.arm_sums(X, [0.5, -0.25], [0, 1], count=2, center=[1, 0], scale=[10, 10], radius=50)
+    >>> sums
+    array([[ 30720,  40960,   1024,     30,     40,      1],
+           [-15360,  20480,   -512,     30,    -40,      1]])
+    """
+    scales = _rows.vector("scale", scale, None)
+    d = len(scales)
+    centers = _rows.vector("center", center, d, ", one number for each column")
+    rows, n, ball = _ball(X, np.arange(d), radius, scales, None, threads)
+    factors = _rows.vector("rewards", rewards, n, ", one reward for each row of X")
+    groups = integers("arms", arms)
+    if groups.shape != (n,):
+        raise ValueError(f"arms must have shape ({n},), one arm for each row of X, got shape {groups.shape}")
+    count = arguments.integer("count", count, 1, 2**31 - 1)
+    flags = None if present is None else _gradient.present_flags(present, n)
+    found = _native.arm_sums(
+        _rows.native(rows), factors, groups, count, centers, scales, ball[3], halves, squares, flags, ball[-1]
+    )
+    block = 2 * (d + 1) + (0 if squares is None else d)
+    return found[: count * block].reshape(count, block), found[count * block :].reshape(-1, d)
 
 
 def ball_gradient(

@@ -84,4 +84,4 @@ def release_totals(
     >>> bool(abs(released[0] - 900) < 20)
     True
     """
-    return _native.release_totals(secret, [tuple(part) for part in parts], seeded=seeded)
+    return _native.release_totals(secret, list(parts), seeded=seeded)

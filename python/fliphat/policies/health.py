@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.base import Known
-from fliphat.fit.dense_model import KnownLinear
+from fliphat.fit.dense import KnownLinear
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.settings import Settings

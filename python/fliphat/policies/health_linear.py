@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fliphat.fit.dense_model import KnownLinear, context_size, standing_out
-from fliphat.fit.dense_settings import DenseSettings
+from fliphat.fit.dense import DenseSettings, KnownLinear
 
 __all__ = ["linear_findings"]
 
@@ -21,7 +20,7 @@ def linear_findings(known: KnownLinear, settings: DenseSettings) -> list[str | N
 def _quiet(known: KnownLinear) -> str | None:
     # Numbers that are noise and nothing else have a ratio of 1 in the mean, and below it where rewards vary
     # less than they can: no column of any arm then helps to choose.
-    if standing_out(known) > 1.0:
+    if known.signal > 1.0:
         return None
     return (
         "coefficients do not stand out of their noise: nothing is known of any arm but how good it is for "
@@ -30,10 +29,11 @@ def _quiet(known: KnownLinear) -> str | None:
 
 
 def _short(known: KnownLinear, settings: DenseSettings) -> str | None:
-    size, doubt = context_size(known)
-    if size + 2 * doubt > _SHORT:
+    # While the map is not settled nothing is known of contexts; then sizes are upper estimates.
+    size = float((known.center**2 + known.variances * known.size**2).mean())
+    if not known.settled or size > _SHORT:
         return None
-    length = settings.context_norm * max(size, 0.0) ** 0.5
+    length = settings.context_norm * size**0.5
     return (
         f"contexts are about {length:.2g} long, and context_norm is {settings.context_norm:g}: give it as a "
         f"length that few contexts pass, or noise hides them"

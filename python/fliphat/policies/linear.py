@@ -13,9 +13,7 @@ import numpy.typing as npt
 from fliphat import arguments
 from fliphat.fit import read_settings
 from fliphat.fit.arms import ArmTable
-from fliphat.fit.base import Known
-from fliphat.fit.dense import Dense
-from fliphat.fit.dense_settings import DenseSettings
+from fliphat.fit.dense import ArmScores, Dense, DenseSettings
 from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.each import Single
@@ -58,15 +56,16 @@ class PrivateLinear(LivePolicy):
         A round is played by coefficients drawn this many posterior standard deviations around their mean,
         one of 32 draws that are public for the whole episode; 0 plays the best arm. The posterior holds the
         noise that protects people, which alone makes arms vary, so much less than 1 is enough.
-    loss : {"squared", "logistic"}
-        "logistic" is for rewards 0 and 1: an arm's chance of a 1 is the sigmoid of its score, and
-        `coefficients` are log odds. What is released, its noise and its price are the same.
     rounds_per_user : int
         k, rounds of one user that are protected together and learned from.
     first_episode : int, optional
         Rounds of the first episode, which are played uniformly.
     growth : float
         How much longer each episode is than the one before.
+    totals : bool
+        Whether a release is of everybody so far, discounted: then exact sums, which are nobody's rows but
+        hold everybody's, are kept between episodes. False forgets everything about an episode with its
+        release, and has more noise.
     dtype : {"float32", "float64"}
         What rows and rewards are kept in.
     seed : int, optional
@@ -104,11 +103,11 @@ class PrivateLinear(LivePolicy):
         context_norm: float,
         reward_range: tuple[float, float] = (0, 1),
         model: Literal["disjoint", "shared"] = "disjoint",
-        exploration: float = 0.2,
-        loss: Literal["squared", "logistic"] = "squared",
+        exploration: float = 0.1,
         rounds_per_user: int = 1,
         first_episode: int | None = None,
-        growth: float = 1.25,
+        growth: float = 1.2,
+        totals: bool = True,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
         store: str | os.PathLike[str] | None = None,
@@ -128,10 +127,10 @@ class PrivateLinear(LivePolicy):
             reward_range=reward_range,
             model=model,
             exploration=exploration,
-            loss=loss,
             rounds_per_user=rounds_per_user,
             first_episode=first_episode,
             growth=growth,
+            totals=totals,
             dtype=dtype,
             seed=seed,
         )
@@ -276,15 +275,17 @@ class PrivateLinear(LivePolicy):
     def coefficients(self) -> dict[Hashable, npt.NDArray[np.float64]]:
         """Released coefficients of ``(context, 1)`` of each arm, in units of a reward; public.
 
-        With ``loss="logistic"`` they are log odds of a reward of 1. With ``model="shared"`` all arms have the
-        same.
+        A context is cut to its norm, and then to a ball that follows from what was released: for contexts
+        that the latter does not cut, these are the scores. With ``model="shared"`` all arms have the same.
         """
         return self._coefficients(self._look().known)
 
-    def _coefficients(self, known: Known) -> dict[Hashable, npt.NDArray[np.float64]]:
-        low, high = (-0.5, 0.5) if self._settings.loss == "logistic" else self._settings.reward_range
-        released = known.coefficients * (high - low)  # type: ignore[attr-defined]
-        released[:, -1] += (low + high) / 2
+    def _coefficients(self, known: Any) -> dict[Hashable, npt.NDArray[np.float64]]:
+        low, high = self._settings.reward_range
+        mapped = known.row_map(self._fit.scale)  # type: ignore[attr-defined]
+        released = known.coefficients * (high - low)
+        released[:, :-1] *= mapped.inverse
+        released[:, -1] += (low + high) / 2 - released[:, :-1] @ mapped.center
         table = self._fit.table  # type: ignore[attr-defined]
         nothing = np.append(np.zeros(self._settings.dim), (low + high) / 2)
         found: dict[Hashable, npt.NDArray[np.float64]] = {}
@@ -292,6 +293,15 @@ class PrivateLinear(LivePolicy):
             group = slot if self._settings.disjoint else 0
             found[table.ids[slot]] = released[group] if group < len(released) else nothing
         return found
+
+    @property
+    def arm_scores(self) -> tuple[ArmScores, ...]:
+        """What each episode released of arms' rounds and rewards, in the order arms were first added; public.
+
+        With ``model="shared"`` all arms are counted together.
+        """
+        scores: tuple[ArmScores, ...] = self._look().known.scores  # type: ignore[attr-defined]
+        return scores
 
     @property
     def _ids(self) -> list[Hashable]:

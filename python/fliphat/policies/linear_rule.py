@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.fit import dense_model
 from fliphat.fit.arms import ArmTable
-from fliphat.fit.dense import Dense
-from fliphat.fit.dense_model import DRAWS, KnownLinear
+from fliphat.fit.dense import DRAWS, Dense, KnownLinear
 from fliphat.kernels import _rows
 from fliphat.policies.engine import inputs
 from fliphat.policies.engine.exploring import vote_code
@@ -95,7 +93,7 @@ class LinearRule:
         """Return what plays while nothing more is known."""
         settings = self._fit.settings
         return LinearChooser(
-            known, np.array(self.table.active), settings.disjoint, settings.context_norm, settings.dtype
+            known, np.array(self.table.active), settings.disjoint, settings.context_norm, self._fit.scale
         )
 
     def record(self) -> Any:
@@ -120,16 +118,25 @@ class LinearChooser:
         active: npt.NDArray[np.int64],
         disjoint: bool,
         norm: float,
-        dtype: str,
+        scale: float,
     ) -> None:
         self._active, self._disjoint, self._norm = active, disjoint, norm
+        mapped = known.row_map(scale)
+        self._inverse = mapped.inverse.astype(np.float32)
+        self._shift = (mapped.center * mapped.inverse).astype(np.float32)
+        self._ball = np.float32(mapped.ball)
         draws = known.draws
         missing = (int(active.max()) + 1 if disjoint else 1) - draws.shape[1]
         if missing > 0:
             # Nothing is known of an arm that was just added: at times it is as good as any other.
             draws = _with_new_arms(draws, missing)
         self._uniform = known.episodes == 0
-        self._draws = draws.astype(dtype) if np.abs(draws).max() < 1e30 else draws
+        used = draws[:, active if disjoint else [0]].astype(np.float32)
+        # One column for each arm's draws, arm after arm.
+        self._weights = np.ascontiguousarray(
+            used[:, :, :-1].transpose(2, 1, 0).reshape(used.shape[2] - 1, -1)
+        )
+        self._levels = np.ascontiguousarray(used[:, :, -1].T)
 
     def choose_one(
         self,
@@ -182,13 +189,22 @@ class LinearChooser:
         return np.where(valid, slots, -1 - slots), tied
 
     def _votes(self, rows: npt.NDArray[Any], n: int, arms: int) -> npt.NDArray[np.int64]:
-        """Return the place among the arms that each draw thinks best, shape (n, DRAWS)."""
+        """Return the place among the arms that each draw thinks best, shape (n, DRAWS).
+
+        What is scored is the row that is learned from: moved, scaled and cut to the ball.
+        """
+        moved = rows * self._inverse - self._shift
+        lengths = np.sqrt(np.einsum("ij,ij->i", moved, moved))
+        moved *= np.minimum(1, self._ball / np.maximum(lengths, self._ball))[:, None]
+        scores = (moved @ self._weights).reshape(n, arms, DRAWS)
         if self._disjoint:
-            return dense_model.best_places(self._draws[:, self._active], rows)
-        weights = self._draws[:, 0]
-        scores = rows @ weights[:, :-1].T
-        best: npt.NDArray[np.int64] = scores.reshape(n, arms, DRAWS).argmax(axis=1)
-        return best
+            scores += self._levels
+        best, place = scores[:, 0].copy(), np.zeros((n, DRAWS), np.int64)
+        for arm in range(1, arms):
+            better = scores[:, arm] > best
+            np.copyto(best, scores[:, arm], where=better)
+            np.copyto(place, arm, where=better)
+        return place
 
     def choose_csr(self, *_: Any) -> NoReturn:
         """Not called: contexts are made dense."""

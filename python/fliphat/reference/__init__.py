@@ -6,6 +6,7 @@ Twins of noise (`gaussian_release`, `laplace`, `laplace_mechanism`, `peel`, `pic
 are INSECURE: float noise from a seeded generator.
 """
 
+from fliphat.reference._ball import arm_sums as arm_sums
 from fliphat.reference._ball import ball_gradient as ball_gradient
 from fliphat.reference._ball import clipped_size as clipped_size
 from fliphat.reference._ball import second_moments
@@ -30,6 +31,8 @@ from fliphat.reference._relative import shifted_gradient as shifted_gradient
 from fliphat.reference._relative import whitened_gradient as whitened_gradient
 from fliphat.reference._select import score, select_arms
 from fliphat.reference._sigmoid import sigmoid
+from fliphat.reference._totals import TotalPart as TotalPart
+from fliphat.reference._totals import release_totals as release_totals
 
 __all__ = [
     "clipped_gradient",

@@ -23,12 +23,13 @@ def second_moments(
     norm: float | None = None,
     radius: int | None = None,
     scale: npt.ArrayLike | None = None,
+    center: npt.ArrayLike | None = None,
     one: float | None = None,
     present: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[Any]:
     """Sum second moments of rows cut to a ball, for dense or CSR rows; products are left to BLAS."""
     radius, scale, one, unit = moment_units(norm, radius, scale, one)
-    q = _integers(X, columns, radius, scale, one, np.ones(X.shape[0]), present).astype(np.float64)
+    q = _integers(X, columns, radius, scale, one, np.ones(X.shape[0]), present, center).astype(np.float64)
     total = np.zeros((q.shape[1], q.shape[1]), np.int64)
     for start in range(0, len(q), _EXACT_ROWS):
         block = q[start : start + _EXACT_ROWS]
@@ -55,6 +56,40 @@ def ball_gradient(
     return sums
 
 
+def arm_sums(
+    X: Any,
+    rewards: npt.NDArray[np.float64],
+    arms: npt.NDArray[np.int64],
+    *,
+    count: int,
+    center: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    radius: int,
+    halves: bool = False,
+    squares: int | None = None,
+    present: npt.NDArray[np.bool_] | None = None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sum what a linear model of each arm needs, for dense or CSR rows."""
+    d = len(np.asarray(scale))
+    here = np.ones(X.shape[0], bool) if present is None else np.asarray(present)
+    q = _integers(X, np.arange(d), radius, scale, None, np.ones(X.shape[0]), here, center)
+    clipped = np.clip(np.nan_to_num(np.asarray(rewards), nan=0.0, posinf=1.0, neginf=-1.0), -0.5, 0.5)
+    r = np.where(here, np.rint(clipped * 2048).astype(np.int64), 0)
+    parts = [q * r[:, None], r[:, None], q, here[:, None].astype(np.int64)]
+    if squares is not None:
+        s = q * q // 2**15
+        length = (s * s).sum(axis=1)
+        factor = np.where(length > squares**2, squares / np.sqrt(np.maximum(length, 1)), 1.0)
+        s = np.where((length > squares**2)[:, None], np.trunc(s * factor[:, None]).astype(np.int64), s)
+        s[(s * s).sum(axis=1) > squares**2] = 0
+        parts.append(s)
+    rows = np.concatenate(parts, axis=1)
+    sums = np.zeros((count, rows.shape[1]), np.int64)
+    np.add.at(sums, np.asarray(arms), rows)
+    both = [np.maximum(q, 0).sum(axis=0), np.maximum(-q, 0).sum(axis=0)] if halves else []
+    return sums, np.array(both, np.int64).reshape(-1, d)
+
+
 def clipped_size(
     residuals: npt.NDArray[np.float64], cap: float, *, present: npt.NDArray[np.bool_] | None = None
 ) -> tuple[int, float]:
@@ -73,12 +108,13 @@ def _integers(
     one: float | None,
     multipliers: npt.NDArray[np.float64],
     present: npt.NDArray[np.bool_] | None,
+    center: npt.ArrayLike | None = None,
 ) -> npt.NDArray[np.int64]:
     """Return each row's integers: scaled, cut to the ball, rounded toward zero, and checked."""
     picked = X if columns is None else X[:, np.asarray(columns, np.int64)]
     v = np.array(picked if isinstance(X, np.ndarray) else picked.toarray(), np.float64)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        v *= np.asarray(scale, np.float64)
+        v = (v if center is None else v - np.asarray(center, np.float64)) * np.asarray(scale, np.float64)
         if one is not None:
             v = np.column_stack([v, np.full(len(v), one)])
         v *= multipliers[:, None]

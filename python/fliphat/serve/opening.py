@@ -7,7 +7,7 @@ import inspect
 import os
 from typing import Any, Final
 
-from fliphat.fit.dense_settings import DenseSettings
+from fliphat.fit.dense import DenseSettings
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.live import LivePolicy

@@ -1,28 +1,30 @@
 """The audit's cases for PrivateLinear at two columns: one person's context, reward and arm swapped.
 
-The policy plays for real: episodes before the person comes, rounds, rewards, plan and price. The release of
-the person's episode is made by the policy itself from a saved copy and drawn again many times by the kernels
-(:mod:`fliphat.lab.audit.steps`). Rows along different axes with rewards at different ends move every part
-of the vector nearly as far as any two rows do.
+The person's row is in every release from its episode on, so a case is a *life*: the fit plays episodes before
+the person comes, the person's and several later ones, all from its own plans. What reaches
+:func:`fliphat.kernels.release_totals` is recorded on both sides, and then released again many times by that
+kernel, each release from the secret that the one before returned. The log-likelihood ratio of all releases
+together is the score. Rows along different axes with rewards at different ends move every part nearly as far
+as any two rows do.
 """
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import dense_sums
-from fliphat.fit.dense import Dense
-from fliphat.fit.draw import Drawn
-from fliphat.lab.audit.cases import Case
+from fliphat import kernels
+from fliphat.fit.dense import Dense, parts
+from fliphat.fit.dense.chain import FIRST_WEIGHT
+from fliphat.kernels import TotalPart
+from fliphat.lab.audit.bounds import Counts
+from fliphat.lab.audit.cases import Case, Counter
 from fliphat.lab.audit.peers import boundary_case
-from fliphat.lab.audit.steps import StepsCall, counting, recorded_steps
 from fliphat.policies.linear import PrivateLinear
-from fliphat.privacy.priced import Part
 
 __all__ = ["linear_cases"]
 
@@ -30,143 +32,285 @@ __all__ = ["linear_cases"]
 _EPSILON, _DELTA = 1.0, 0.2
 _DIM, _ROUNDS = 2, 12
 
-#: Context and reward of the person on the two sides; contexts are cut to their norm.
-_SIDES: Final = (((1e9, 0.0), 1.0), ((0.0, 1e9), 0.0))
-
-#: The claim holds after anything that was released before: of this many pasts, the most telling one is taken.
-_PASTS: Final = 16
+#: Context, arm and reward of the person on the two sides; contexts are cut to the ball.
+_SIDES: Final = (((1e9, 0.0), 0, 1.0), ((-1e9, 0.0), 0, 1.0))
+_AXES: Final = (((1e9, 0.0), 0, 1.0), ((0.0, 1e9), 1, 1.0))
 
 #: Native cases make about this many runs in the time of one here.
 _COST = 10
+
+_BINS = 256
+
+#: Parts of each release.
+_Life = list[list[TotalPart]]
+_Both = tuple[_Life, _Life]
 
 
 def linear_cases() -> list[Case]:
     """Return the claims and the controls of PrivateLinear."""
 
-    def played(name: str, before: int, broken: str | None = None, **changes: float) -> Case:
-        def record() -> tuple[list[StepsCall], list[StepsCall]]:
-            return max((_played(before, **changes) for _ in range(_PASTS if before else 1)), key=_apart)
-
-        return Case(name, _EPSILON, _DELTA, counting(record), broken, cost=_COST)
-
-    def summed(name: str, broken: str | None = None, **changes: bool) -> Case:
-        def record() -> tuple[list[StepsCall], list[StepsCall]]:
-            return _summed(**changes)
-
-        return Case(name, _EPSILON, _DELTA, counting(record), broken, cost=_COST)
+    def case(name: str, record: Callable[[], _Both], broken: str | None = None) -> Case:
+        return Case(f"PrivateLinear, {name}", _EPSILON, _DELTA, _counting(record), broken, cost=_COST)
 
     return [
-        played("PrivateLinear, the first episode", 0),
-        played("PrivateLinear, a later episode", 2),
-        summed("PrivateLinear, second moments"),
-        played(
-            "PrivateLinear, noise at 2/3 of what is needed", 2, "a third of the noise is missing", noise=2 / 3
+        case("the first episode", lambda: _lived(0, 0)),
+        case("a life in totals, from their first release on", lambda: _lived(3, 6)),
+        case("a life in totals, with second moments", lambda: _lived(4, 6, _AXES)),
+        case("without totals", lambda: _lived(3, 2, totals=False)),
+        case(
+            "noise at 2/3 of what is needed", lambda: _less(_lived(3, 6)), "a third of the noise is missing"
         ),
-        played(
-            "PrivateLinear, an episode's rows used twice", 2, "a second release from the same rows", fits=2
-        ),
-        summed(
-            "PrivateLinear, sensitivity B^2 for sqrt(2) B^2",
-            "one row's size where two rows differ",
-            one_row=True,
-        ),
-        summed(
-            "PrivateLinear, rows centered by their own mean",
+        case(
+            "rows centered by their own mean",
+            lambda: _lived(0, 0, own_center=True),
             "one row moves the integers of all others",
-            own_center=True,
+        ),
+        case(
+            "moments priced for a row that is only added",
+            lambda: _one_row(),
+            "B^2 for sqrt(2) B^2, which is how far two rows differ",
+        ),
+        case(
+            "a discount above the promised one",
+            lambda: _chained([4, 5, 6, 7, 8], promised=[8, 10, 12, 14, 16]),
+            "0.5 was promised and 0.8 is used",
+        ),
+        case(
+            "noise that falls while a total lives",
+            lambda: _chained([4, 5, 6, 12, 24, 96], variances=[1.0, 1.0, 0.4, 0.4, 0.4, 0.4]),
+            "a larger share after a smaller one, without beginning anew",
+        ),
+        case(
+            "a part that is filled in later",
+            lambda: _chained([4, 8, 16], later=0.5),
+            "rows of before are in a part that they did not pay for",
+        ),
+        case(
+            "rows added to their total twice",
+            lambda: _chained([4, 5, 6, 7], times=2),
+            "rows that are in a total already",
+        ),
+        case(
+            "an old total with newer rows",
+            lambda: _chained([4, 5, 6, 7, 8, 9], again=True),
+            "the releases of two copies",
         ),
         boundary_case("PrivateLinear, an episode that ends when rewards are high"),
     ]
 
 
-def _policy() -> PrivateLinear:
-    return PrivateLinear(2, _DIM, _EPSILON, _DELTA, context_norm=1.0, first_episode=_ROUNDS, growth=1.0)
+# Lives, as the fit plays them
 
 
-def _played(before: int, noise: float = 1.0, fits: float = 1) -> tuple[list[StepsCall], list[StepsCall]]:
-    """Return the releases of the episode after `before` others, on both sides."""
-    policy = _policy()
-    sides: list[list[StepsCall]] = []
-    with tempfile.TemporaryDirectory() as directory:
-        file = Path(directory) / "policy"
-        for _ in range(before):
-            _end(policy, None)
-        # The first round of the person's episode releases the one before: the same on both sides. The person
-        # chooses nothing, but is given an arm by what was released: the same one.
-        policy.update(policy.select(np.zeros(_DIM)), 0.0)
-        policy.save(file)
-        opened = file.read_bytes()
-        for side in _SIDES:
-            file.write_bytes(opened)
-            ended = PrivateLinear.load(file)
-            _end(ended, side)
-            ended.save(file)
-            backup = file.read_bytes()
-
-            def release(backup: bytes = backup) -> None:
-                file.write_bytes(backup)
-                PrivateLinear.load(file).select(np.zeros(_DIM))
-
-            sides.append([recorded_steps(release).noisier(noise) for _ in range(int(fits))])
-            file.unlink(missing_ok=True)
-    return sides[0], sides[1]
-
-
-def _apart(sides: tuple[list[StepsCall], list[StepsCall]]) -> float:
-    """How far the sides' integers are apart, in units of their noise."""
-    return sum(
-        float(np.square((first.values[()] - second.values[()]) / first.sigmas).sum())
-        for first, second in zip(*sides, strict=True)
+def _fit(totals: bool = True) -> Dense:
+    policy = PrivateLinear(
+        2, _DIM, _EPSILON, _DELTA, context_norm=1.0, first_episode=_ROUNDS, growth=1.2, totals=totals
     )
-
-
-def _end(policy: PrivateLinear, person: tuple[tuple[float, float], float] | None) -> None:
-    """Play what is left of an episode, one round of it the person's."""
-    contexts = np.zeros((policy.remaining, _DIM))
-    if person is not None:
-        contexts[0] = person[0]
-    decisions = policy.select_batch(contexts)
-    # Others' arms are drawn anew on each side; without a reward they leave nothing in any sum.
-    if person is not None:
-        policy.update(int(decisions.ids[0]), person[1])
-
-
-def _summed(one_row: bool = False, own_center: bool = False) -> tuple[list[StepsCall], list[StepsCall]]:
-    """Return releases of nearly nothing but second moments, on both sides."""
-    fit = _policy()._fit
+    fit = policy._fit
     assert isinstance(fit, Dense)
-    parts = dense_sums.noise_for({"gradient": 2**-10, "moments": 1 - 2**-10}, fit.cap)
-    if one_row:
-        part = parts["moments"]
-        parts["moments"] = Part(part.sensitivity_squared // 2, round(part.sigma / 2**0.5))
-    others = np.tile([3.0, 1.0], (_ROUNDS, 1))
-    sides = []
-    for context, reward in _SIDES:
-        rows, rewards = others.copy(), np.zeros(_ROUNDS)
-        rows[0], rewards[0] = context, reward - 0.5
-        center = np.clip(rows, -10, 10).mean(axis=0) if own_center else np.zeros(_DIM)
-        sides.append([_recorded(rows, rewards, parts, center)])
-    return sides[0], sides[1]
+    return fit
 
 
-def _recorded(
-    rows: npt.NDArray[np.float64],
-    rewards: npt.NDArray[np.float64],
-    parts: dict[str, Part],
-    center: npt.NDArray[np.float64],
-) -> StepsCall:
-    row_map = dense_sums.RowMap(center, np.ones(_DIM), 1.0)
+def _lived(
+    before: int, after: int, sides: Any = _SIDES, totals: bool = True, own_center: bool = False
+) -> _Both:
+    """Return what the kernel is given in all episodes, on both sides.
 
-    def release() -> None:
-        sums = dense_sums.integer_sums(
-            rows,
-            np.zeros(len(rows), np.int64),
-            rewards,
-            np.ones(len(rows), bool),
-            row_map=row_map,
-            groups=1,
-            parts=tuple(parts),
-        )
-        dense_sums.release(sums, parts, Drawn(None), row_map)
+    Everybody else comes without a reward, and what is released is taken to be the same on both sides: the
+    integers of the episodes before with no noise. So plans are the same, too.
+    """
+    lives: list[_Life] = []
+    for context, arm, reward in sides:
+        fit = _fit(totals)
+        known, secret = fit.begin(), None
+        life: _Life = []
+        for episode in range(before + 1 + after):
+            plan = fit.plan(episode, known)
+            rows = np.zeros((plan.rows, _DIM + 1))
+            rewards, present = np.zeros(plan.rows), np.zeros(plan.rows, bool)
+            if episode < before:
+                # Two rows of each kind, so that columns have sizes and the map is settled.
+                rows[:4, :_DIM], present[:4] = [[0.3, 0.3], [-0.3, -0.3], [0.3, -0.3], [-0.3, 0.3]], True
+            if episode == before:
+                rows[0], rewards[0], present[0] = [*context, arm], reward, True
+            if own_center:
+                rows[1:], rewards[1:], present[1:] = [0.5, 0.25, 1], 1.0, True
+                rows[:, :_DIM] -= np.clip(rows[:, :_DIM], -10, 10).mean(axis=0)
+            with _Watched() as watched:
+                known, secret = fit.run_totals(plan, rows, rewards, present, known, secret)
+            life.append(watched.parts)
+        lives.append(life)
+    return lives[0], lives[1]
 
-    return recorded_steps(release)
+
+class _Watched:
+    """Keeps what :func:`release_totals` is given, and lets it release the numbers of nobody."""
+
+    def __init__(self) -> None:
+        self.parts: list[TotalPart] = []
+
+    def __enter__(self) -> _Watched:
+        self._kernel = kernels.release_totals
+        kernels.release_totals = self._release  # type: ignore[assignment]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        kernels.release_totals = self._kernel
+
+    def _release(
+        self, secret: bytes | None, asked: Sequence[TotalPart], *, seeded: tuple[int, int] | None
+    ) -> tuple[npt.NDArray[np.int64], bytes]:
+        if self.parts:
+            raise RuntimeError("one release was expected, got another: rows may be released once an episode")
+        self.parts = list(asked)
+        drawn, after = self._kernel(secret, asked, seeded=seeded)
+        return np.zeros_like(drawn), after
+
+
+# Controls
+
+
+def _less(both: _Both) -> _Both:
+    """Return the same with two thirds of the noise."""
+
+    def part(one: TotalPart) -> TotalPart:
+        return one._replace(sigmas=(one.sigmas * (2 / 3)).astype(np.uint64))
+
+    first, second = ([[part(one) for one in release] for release in life] for life in both)
+    return first, second
+
+
+def _one_row() -> _Both:
+    """Return one release of second moments with noise for R^2 where R^2 sqrt(2) is needed."""
+    cap = float(_fit().cap)
+    sigma = parts.RADIUS**2 / (cap * 2) ** 0.5
+    lives = []
+    for q in ((parts.RADIUS, 0), (0, parts.RADIUS)):
+        moments = np.array([q[0] ** 2, q[0] * q[1], q[1] ** 2])
+        sigmas = np.ceil(sigma * np.array([2**0.5, 1, 2**0.5])).astype(np.uint64)
+        lives.append([[TotalPart(0, moments, 1, (0, 0), sigmas, 0, False)]])
+    return lives[0], lives[1]
+
+
+def _chained(
+    weights: list[int],
+    promised: list[int] | None = None,
+    variances: list[float] | None = None,
+    later: float = 0.0,
+    times: int = 1,
+    again: bool = False,
+) -> _Both:
+    """Return the life of one number that the person moves as far as is allowed, with one rule broken.
+
+    Parameters
+    ----------
+    weights : list of int
+        In units of the first weight over 4.
+    promised : list of int, optional
+        What the noise counts on as the next weight.
+    variances : list of float, optional
+        Of each release, over that of the price of the whole claim.
+    later : float
+        Share of a second part that starts with the second release, and holds the first one's rows.
+    times : int
+        How often the person is in the total.
+    again : bool
+        Whether a second copy makes the same releases.
+    """
+    unit, cap, moved = FIRST_WEIGHT // 4, _fit().cap, 2**20
+    following = promised or [*weights[1:], weights[-1] + 1]
+    lives = []
+    for side in (0, 1):
+        life: _Life = []
+        for copy in range(2 if again else 1):
+            for index, (weight, later_one) in enumerate(zip(weights, following, strict=True)):
+                variance = Fraction(moved**2) / cap * Fraction((variances or [1.0] * len(weights))[index])
+                own, then = Fraction(1, (weight * unit) ** 2), Fraction(1, (later_one * unit) ** 2)
+                sigma = parts.root_up(variance / (own - then))
+                person = np.array([side * moved * times if index == 0 else 0])
+                before = (0, 0) if index == 0 else (index, weights[index - 1] * unit)
+                # The copy's total is one of its own, named by another number.
+                release = [
+                    TotalPart(copy, person, weight * unit, before, np.array([sigma], np.uint64), 0, True)
+                ]
+                if later and index > 0:
+                    share = parts.root_up(variance / Fraction(later) / own)
+                    filled = np.array([side * moved])
+                    release.append(
+                        TotalPart(2, filled, weight * unit, (0, 0), np.array([share], np.uint64), 0, False)
+                    )
+                life.append(release)
+        lives.append(life)
+    return lives[0], lives[1]
+
+
+# Runs
+
+
+def _counting(record: Callable[[], _Both]) -> Counter:
+    """Return what counts the log-likelihood ratios of lives, each released again in every run."""
+    recording: list[_Both] = []
+
+    def count(runs: int, threads: int, seed: int | None) -> list[Counts]:
+        if not recording:
+            recording.append(record())
+        both = recording[0]
+        shifts = _shifts(both)
+        squared = sum(float(one @ one) for one in shifts)
+        reach = squared / 2 + 5 * squared**0.5 + 1e-9
+        cuts = np.linspace(-reach, reach, _BINS + 1)
+        counts = []
+        for side, life in enumerate(both):
+            ratios = _ratios(life, both[0], shifts, runs, None if seed is None else (2 * seed + side) % 2**63)
+            counts.append(
+                np.histogram(np.clip(ratios - squared / 2, -reach, reach), cuts)[0].astype(np.uint64)
+            )
+        return [(counts[0], counts[1])]
+
+    return count
+
+
+def _totals(life: _Life) -> list[npt.NDArray[np.float64]]:
+    """Return the exact totals of each release, in units of their noise."""
+    found, held = [], dict[int, npt.NDArray[Any]]()
+    for release in life:
+        numbers = []
+        for part in release:
+            total = part.weight * part.added.astype(object)
+            if part.before[0]:
+                total = total + held[part.name]
+            held[part.name] = total
+            numbers.append((total / 2**part.shift).astype(np.float64) / part.sigmas.astype(np.float64))
+        found.append(np.concatenate(numbers))
+    return found
+
+
+def _shifts(both: _Both) -> list[npt.NDArray[np.float64]]:
+    """Return by how much the sides differ in each release, in units of the noise."""
+    return [second - first for first, second in zip(*(_totals(life) for life in both), strict=True)]
+
+
+def _ratios(
+    life: _Life,
+    first: _Life,
+    shifts: list[npt.NDArray[np.float64]],
+    runs: int,
+    seed: int | None,
+) -> npt.NDArray[np.float64]:
+    """Return the score of each run of a life: released by the kernel, secret after secret."""
+    ratios, secret = np.zeros(runs), None
+    held: dict[int, bytes] = {}
+    for index, (release, middle, shift) in enumerate(zip(life, _totals(first), shifts, strict=True)):
+        at = 0
+        for part in release:
+            size = len(part.added)
+            # All runs in one vector: each has a total of its own in the secret.
+            asked = part._replace(added=np.tile(part.added, runs), sigmas=np.tile(part.sigmas, runs))
+            seeded = None if seed is None else (seed, 8 * index + part.name)
+            drawn, secret = kernels.release_totals(held.get(part.name), [asked], seeded=seeded)
+            held[part.name] = secret
+            own = slice(at, at + size)
+            noisy = drawn.reshape(runs, size) / part.sigmas.astype(np.float64) - middle[own]
+            ratios += noisy @ shift[own]
+            at += size
+    return ratios

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit import kept_tuning
-from fliphat.fit.dense_tuning import DenseTuning
+from fliphat.fit.dense import DenseTuning
 from fliphat.fit.settings import EngineSettings, complete
 from fliphat.fit.tuning import Tuning
 from fliphat.policies.types import StoreError

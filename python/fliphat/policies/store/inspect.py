@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit import make_fit, read_settings
-from fliphat.fit.dense_settings import DenseSettings
+from fliphat.fit.dense import DenseSettings
 from fliphat.fit.options import PerEpisode
 from fliphat.fit.settings import EngineSettings, complete
 from fliphat.policies.engine import snapshot, state

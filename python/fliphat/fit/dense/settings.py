@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from fliphat import arguments
 from fliphat.fit import kept_tuning
-from fliphat.fit.dense_tuning import DenseTuning
+from fliphat.fit.dense.constants import DenseTuning
+from fliphat.fit.dense.known import DRAWS
 from fliphat.fit.settings import checked_dtype, checked_range
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
-__all__ = ["LOSSES", "MODELS", "DenseSettings"]
+__all__ = ["MODELS", "DenseSettings"]
 
 MODELS: Final = ("disjoint", "shared")
-LOSSES: Final = ("squared", "logistic")
 
 #: Bytes that the public statistics of a policy may take.
 _MOST_BYTES: Final = 4 * 10**9
@@ -32,16 +32,18 @@ class DenseSettings:
     reward_range: tuple[float, float]
     model: str
     exploration: float
-    loss: str
     rounds_per_user: int
     first_episode: int | None
     growth: float
+    totals: bool
     dtype: str
     seed: int | None
     fit: str = "dense"
+    #: Rewards are numbers in a range; the engine asks.
+    loss: str = "squared"
     accounting: str = "exact"
-    #: As resolved by the fit, those a store holds, or their name if it holds none.
-    constants: DenseTuning | str | None = None
+    #: As resolved by the fit, or those a store holds.
+    constants: DenseTuning | None = None
 
     @classmethod
     def checked(
@@ -54,17 +56,16 @@ class DenseSettings:
         context_norm: object,
         reward_range: object = (0.0, 1.0),
         model: str = "disjoint",
-        exploration: object = 0.2,
-        loss: str = "squared",
+        exploration: object = 0.1,
         rounds_per_user: object = 1,
         first_episode: object = None,
-        growth: object = 1.25,
+        growth: object = 1.2,
+        totals: object = True,
         dtype: object = "float32",
         seed: object = None,
     ) -> DenseSettings:
         """Return the arguments with defaults filled in; errors name the argument."""
         arguments.choice("model", model, MODELS)
-        arguments.choice("loss", loss, LOSSES)
         dim = arguments.integer("dim", dim, 1, 2**31 - 2)
         refuse_too_large(dim, arms if model == "disjoint" else 1)
         if delta == 0:
@@ -75,8 +76,8 @@ class DenseSettings:
         bounds = checked_range(reward_range)
         if bounds is None:
             raise TypeError("reward_range must be two numbers, (low, high), got None")
-        if loss == "logistic" and bounds != (0.0, 1.0):
-            raise ValueError(f"reward_range must be (0, 1) with loss='logistic', got {reward_range!r}")
+        if not isinstance(totals, bool):
+            raise TypeError(f"totals must be True or False, got {totals!r}")
         return cls(
             dim=dim,
             epsilon=arguments.positive("epsilon", epsilon),
@@ -85,12 +86,12 @@ class DenseSettings:
             reward_range=bounds,
             model=model,
             exploration=arguments.within("exploration", exploration, 0.0, 10.0),
-            loss=loss,
             rounds_per_user=arguments.integer("rounds_per_user", rounds_per_user, 1, MAX_COUNT),
             first_episode=None
             if first_episode is None
             else arguments.integer("first_episode", first_episode, 1, MAX_COUNT),
             growth=arguments.within("growth", growth, 1.0, 16.0),
+            totals=totals,
             dtype=checked_dtype(dtype),
             seed=None if seed is None else arguments.integer("seed", seed, 0, 2**64 - 1),
         )
@@ -118,15 +119,20 @@ class DenseSettings:
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> DenseSettings:
         """Return the settings that :meth:`to_dict` wrote."""
-        constants = kept_tuning.read(record.get("constants", kept_tuning.UNRECORDED), DenseTuning)
+        if "totals" not in record:
+            raise ValueError(
+                "the policy was made with the first rule of PrivateLinear, which is gone: go on with it in "
+                "the version that made it"
+            )
+        constants = kept_tuning.read(record["constants"], DenseTuning)
         return cls(**record | {"reward_range": tuple(record["reward_range"]), "constants": constants})
 
 
 def refuse_too_large(dim: int, groups: int) -> None:
     """Raise if second moments of all columns, for each group, would not fit into memory."""
-    needed = 8 * (dim + 1) ** 2 * (groups + 4)
+    needed = 8 * (dim + 1) ** 2 * 12 + 16 * DRAWS * groups * (dim + 1)
     if needed > _MOST_BYTES:
-        largest = math.isqrt(_MOST_BYTES // (8 * (groups + 4))) - 1
+        largest = math.isqrt(_MOST_BYTES // (8 * 12 + groups)) - 1
         raise ValueError(
             f"dim must be at most {largest} with {groups} sets of coefficients, got {dim}: second moments of "
             f"all pairs of columns would take {needed / 1e9:,.0f} GB. Use FLIPHAT, which looks at few columns"

@@ -1,0 +1,263 @@
+"""The dense fit's episodes: their lengths, parts and shares, and what is claimed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.fit.arms import ArmTable
+from fliphat.fit.dense import known as known_
+from fliphat.fit.dense import parts
+from fliphat.fit.dense.chain import FIRST_WEIGHT, Chain, Step, next_step
+from fliphat.fit.dense.constants import DenseTuning
+from fliphat.fit.dense.known import KnownLinear
+from fliphat.fit.dense.learning import learn
+from fliphat.fit.dense.settings import DenseSettings, refuse_too_large
+from fliphat.fit.known import SparseEstimate
+from fliphat.privacy.guarantee import NO_PICKS, Guarantee
+from fliphat.privacy.priced import Part, VectorNoise, fit_scales
+
+__all__ = ["Dense", "DensePlan"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class DensePlan:
+    """One episode's fit: everything it will do.
+
+    Attributes
+    ----------
+    episode, rows : int
+    row_map : RowMap
+        How rows become vectors.
+    steps : dict of Step
+        What is released, with its noise.
+    square_radius : int
+        Of the ball of squares.
+    cap : Fraction
+        Squared size of the one Gaussian that the policy's claim was priced for.
+    """
+
+    episode: int
+    rows: int
+    row_map: parts.RowMap
+    steps: dict[str, Step]
+    square_radius: int
+    cap: Fraction
+
+    def __post_init__(self) -> None:
+        if self.mu_squared > self.cap:
+            raise ValueError(
+                f"the noise costs mu^2 = {float(self.mu_squared):.6g}, but the claim allows "
+                f"{float(self.cap):.6g}"
+            )
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """What a row of this episode costs, in all releases it will ever be in."""
+        moved = (
+            (parts.sensitivity_squared(name, self.square_radius), step) for name, step in self.steps.items()
+        )
+        return sum((squared / step.variance for squared, step in moved), Fraction(0))
+
+
+class Dense:
+    """Episodes that grow by a public factor, each released as one Gaussian vector.
+
+    Examples
+    --------
+    >>> from fliphat import PrivateLinear
+    >>> fit = PrivateLinear(["a", "b"], dim=5, epsilon=1.0, delta=1e-3, context_norm=1.0)._fit
+    >>> plan = fit.plan(0, fit.begin())
+    >>> plan.rows, list(plan.steps), plan.mu_squared <= fit.cap
+    (62, ['arms', 'columns'], True)
+    """
+
+    def __init__(self, settings: DenseSettings) -> None:
+        if settings.constants is None:
+            settings = dataclasses.replace(settings, constants=DenseTuning())
+        assert settings.constants is not None
+        self.settings, self._constants = settings, settings.constants
+        #: The table of arms as it is now: the one thing here that changes, publicly, between rounds.
+        self.table = ArmTable(["an arm"])
+        self.claim = fit_scales(
+            [VectorNoise(Part(2**56, 2**28))],
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            users=settings.rounds_per_user,
+        )
+        (vector,) = self.claim.noise
+        assert isinstance(vector, VectorNoise)
+        #: Squared size of the Gaussian that one row may cost.
+        self.cap: Fraction = vector.mu_squared
+        self.mu = math.sqrt(self.cap)
+
+    @property
+    def groups(self) -> int:
+        """Sets of coefficients: one for each arm there ever was, or one for all."""
+        return self.table.slots if self.settings.disjoint else 1
+
+    @property
+    def scale(self) -> float:
+        """Multiplies contexts: one of the largest norm then has columns of size 1."""
+        return math.sqrt(self.settings.dim) / self.settings.context_norm
+
+    def use_arms(self, table: ArmTable) -> None:
+        """Go on with another table of arms."""
+        if self.settings.disjoint:
+            refuse_too_large(self.settings.dim, table.slots)
+        self.table = table
+
+    def begin(self) -> KnownLinear:
+        """Return what is known before the first episode: nothing."""
+        return known_.begin(self.settings.dim, self.groups, self._constants)
+
+    def recall(self, record: dict[str, Any]) -> KnownLinear:
+        """Return what `KnownLinear.to_record` wrote."""
+        return KnownLinear.from_record(record, self._constants)
+
+    def recall_estimate(
+        self, indices: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
+    ) -> SparseEstimate:
+        """Return coefficients that were released: every one of them is written down."""
+        return SparseEstimate(indices, values, len(values))
+
+    def least_rows(self, episode: int) -> int:
+        """Return the length of an episode, which does not depend on anything released."""
+        first = self.settings.first_episode
+        if first is None:
+            arms = self.table.initial if self.settings.disjoint else 1
+            first = math.ceil(max(self._constants.first, self._constants.rounds_an_arm * arms / self.mu))
+        for _ in range(episode):
+            first = math.ceil(first * self.settings.growth)
+        return first
+
+    def plan(self, episode: int, known: KnownLinear) -> DensePlan:
+        """Return the plan of the next episode."""
+        if episode != known.episodes:
+            raise ValueError(f"episode must be {known.episodes}, the next one, got {episode}")
+        rows, dim = self.least_rows(episode), self.settings.dim
+        radius = parts.square_radius(dim, self._constants.square_ball)
+        steps = {}
+        for name, share in self._shares(known, rows).items():
+            squared = parts.sensitivity_squared(name, radius)
+            variance = math.ceil(squared / (Fraction(share) * self.cap))
+            steps[name] = self._step(known, name, variance)
+        return DensePlan(
+            episode=episode,
+            rows=rows,
+            row_map=known.row_map(self.scale),
+            steps=steps,
+            square_radius=radius,
+            cap=self.cap,
+        )
+
+    def _shares(self, known: KnownLinear, rows: int) -> dict[str, float]:
+        """Return the shares of the budget of an episode; what can't be seen yet gets none."""
+        constants, found = self._constants, dict[str, float]()
+        if not known.settled:
+            found["columns"] = constants.column_share
+        else:
+            noise = known.ball**2 / (self.mu * math.sqrt(constants.moment_share) * (known.rows + rows))
+            if noise <= constants.moment_noise or "moments" in known.chains:
+                found = {"moments": constants.moment_share, "squares": constants.square_share}
+        # Rounded down: shares must not add up to more than 1.
+        return {"arms": math.nextafter(1 - sum(found.values()), 0), **found}
+
+    def _step(self, known: KnownLinear, name: str, variance: int) -> Step:
+        """Return how a part is released: as a total that goes on once the map is settled."""
+        if not (self.settings.totals and known.settled):
+            return Step(Chain(), FIRST_WEIGHT, 0, variance)
+        constants = self._constants
+        first = (0.0, constants.second_discount, constants.third_discount, constants.fourth_discount)
+        return next_step(known.chains.get(name, Chain()), variance, first, 1 / self.settings.growth)
+
+    def run(
+        self,
+        plan: DensePlan,
+        rows: Any,
+        rewards: npt.NDArray[np.float64],
+        present: npt.NDArray[np.bool_],
+        known: KnownLinear,
+    ) -> KnownLinear:
+        """Fit an episode's rows on their own: totals begin anew with them."""
+        return self.run_totals(plan, rows, rewards, present, known, None)[0]
+
+    def run_totals(
+        self,
+        plan: DensePlan,
+        rows: Any,
+        rewards: npt.NDArray[np.float64],
+        present: npt.NDArray[np.bool_],
+        known: KnownLinear,
+        secret: bytes | None,
+    ) -> tuple[KnownLinear, bytes | None]:
+        """Fit an episode's rows with fresh noise; twice on the same rows costs the privacy budget twice."""
+        settings = self.settings
+        if plan.episode != known.episodes:
+            raise ValueError(f"plan must be that of episode {known.episodes}, got episode {plan.episode}")
+        if rows.shape != (plan.rows, settings.row_width):
+            shape = (plan.rows, settings.row_width)
+            raise ValueError(f"rows must have the plan's shape {shape}, got {rows.shape}")
+        low, high = settings.reward_range
+        slots = np.zeros(len(rows), np.int64)
+        if settings.disjoint:
+            slots = np.asarray(rows[:, -1]).astype(np.int64)
+        sums = parts.integer_sums(
+            rows,
+            slots,
+            (rewards - (low + high) / 2) / (high - low),
+            present,
+            row_map=plan.row_map,
+            groups=self.groups,
+            names=tuple(plan.steps),
+            radius=plan.square_radius,
+        )
+        steps, held = plan.steps, None
+        if secret is not None and secret[:8] == plan.episode.to_bytes(8):
+            held = secret[8:]
+        else:
+            # Without the totals of the last release those of this one begin anew, which is always sound.
+            steps = {name: step.anew() for name, step in steps.items()}
+        seeded = None if settings.seed is None else (settings.seed, plan.episode)
+        released, after = parts.release(sums, steps, settings.dim, self.groups, held, seeded)
+        learned = learn(known, released, steps, plan.rows, self.groups, self.mu, settings.exploration)
+        return learned, None if after is None else (plan.episode + 1).to_bytes(8) + after
+
+    def facts(self, plan: DensePlan, known: KnownLinear) -> dict[str, Any]:
+        """Return what may be told about a finished fit."""
+        step = plan.steps["arms"]
+        unit = plan.row_map.ball / (2 * parts.RADIUS * parts.STEPS)
+        noise = math.sqrt(step.noise_squared) / step.weight * unit / plan.rows
+        return {
+            "episode": plan.episode,
+            "rounds": plan.rows,
+            "sparsity": self.settings.dim,
+            "iterations": 1,
+            "step_size": 1.0,
+            "warm": plan.episode > 0,
+            "noise_scale": noise,
+            "smallest_coefficient": noise * max(self.groups, 1),
+        }
+
+    def guarantee(self) -> Guarantee:
+        """Return the claim that every episode's noise supports."""
+        settings = self.settings
+        return Guarantee(
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            rho=None,
+            setting="bandit",
+            rounds_per_user=settings.rounds_per_user,
+            user_ids_checked=False,
+            mechanism=NO_PICKS,
+            value_noise="rounded_gaussian",
+            calibration="proven",
+            seeded=settings.seed is not None,
+            noise_shortfall=None,
+            release=self.claim,
+        )

@@ -1,0 +1,275 @@
+"""What a dense policy knows: sums of what was released, and what follows from them. Public."""
+
+from __future__ import annotations
+
+import base64
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fliphat.fit.dense.chain import Chain
+from fliphat.fit.dense.constants import DenseTuning
+from fliphat.fit.dense.parts import RowMap
+from fliphat.fit.known import SparseEstimate
+
+__all__ = ["DRAWS", "ArmScores", "KnownLinear", "Weighted", "begin", "with_groups"]
+
+#: Draws of all coefficients from their posterior; each round is played by one of them.
+DRAWS: Final = 32
+
+_Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ArmScores:
+    """What one episode released of each arm's rounds and rewards. Public.
+
+    Attributes
+    ----------
+    counts, rewards : ndarray, shape (arms,)
+        Rounds of each arm that came with a reward, and the sum of their rewards, moved to -1/2..1/2.
+    count_noise, reward_noise : float
+        Standard deviation of the noise in each of them.
+    """
+
+    counts: _Floats
+    rewards: _Floats
+    count_noise: float
+    reward_noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Releases of one part, added with the weights that make the most of them.
+
+    A release of discounted sums is ``D_t = N_t m`` and noise, for rows with the mean m: its weight is N_t
+    over the variance of the noise. Rows of block s are then in `sums` with one weight, `weights[s]`, whatever
+    is summed.
+
+    Attributes
+    ----------
+    sums : ndarray
+    noise : ndarray
+        Variances of the noise in `sums`; broadcasts to it.
+    weights, rows, entered : ndarray, shape (blocks,)
+        Of each block of rows, its weight in `sums`, its length, and its weight in the total that lives, 0 if
+        it is not in it.
+    """
+
+    sums: _Floats
+    noise: _Floats
+    weights: _Floats
+    rows: _Floats
+    entered: _Floats
+
+    @classmethod
+    def none(cls, sums: tuple[int, ...], noise: tuple[int, ...]) -> Weighted:
+        """Return no releases."""
+        return cls(np.zeros(sums), np.zeros(noise), np.zeros(0), np.zeros(0), np.zeros(0))
+
+    def add(
+        self, released: _Floats, variance: _Floats, rows: int, weight: int, fresh: bool, typical: float
+    ) -> Weighted:
+        """Return the sums with another release, whose noise has about the variance `typical`."""
+        entered = np.append(np.zeros_like(self.entered) if fresh else self.entered, float(weight))
+        blocks = np.append(self.rows, float(rows))
+        share = entered / weight
+        own = float(share @ blocks) / typical
+        return Weighted(
+            self.sums + own * released,
+            self.noise + own**2 * variance,
+            np.append(self.weights, 0.0) + own * share,
+            blocks,
+            entered,
+        )
+
+    @property
+    def total(self) -> float:
+        """Weighted number of rows."""
+        return float(self.weights @ self.rows)
+
+    @property
+    def spread(self) -> float:
+        """Variance of a weighted sum of rows over the weighted number of rows, for rows of variance 1."""
+        return float(self.weights**2 @ self.rows) / self.total
+
+
+@dataclass(frozen=True, eq=False)
+class KnownLinear:
+    """Everything released so far, as what follows from it. Public.
+
+    Rows are ``w = x * scale``, in base units, until the map is settled, and ``v = (w - center) / size`` from
+    then on; groups are arms, or one for all of them.
+
+    Attributes
+    ----------
+    episodes, rows : int
+        Releases, and rounds of all of them.
+    settled : int
+        Episodes when the map was settled; 0 while it is not.
+    center, size : ndarray, shape (d,)
+        Of columns, in base units.
+    ball : float
+        Largest norm of ``v``.
+    variances : ndarray, shape (d,)
+        Of columns of ``v``, when the map was settled.
+    means, mean_weights, spreads, spread_weights : ndarray, shape (d,)
+        Weighted sums of released means and variances of columns, in base units, and the weights.
+    arms : Weighted, shape (groups, 2 (d + 1))
+        Sums of ``w r``, r, ``w`` and 1 over each arm's rows.
+    moments : Weighted, shape (d, d)
+        Sums of ``v v'`` over all rows.
+    squares : Weighted, shape (groups, d + 1)
+        Sums of ``v * v`` over each arm's rows, and how many they are.
+    square_counts : ndarray, shape (groups,)
+        Discounted as the total of squares is.
+    chains : dict of Chain
+        Totals that live.
+    scores : tuple of ArmScores
+        One for each episode.
+    totals : ndarray, shape (2, groups)
+        Last release of discounted counts and sums of rewards, `total_noise` their noise.
+    total_noise : ndarray, shape (2,)
+    coefficients : ndarray, shape (groups, d + 1)
+        Of ``(v, 1)``, for rewards from -1/2 to 1/2.
+    draws : ndarray, shape (DRAWS, groups, d + 1)
+        Coefficients drawn from the posterior: what arms are chosen by.
+    signal : float
+        Squares of coefficients over those that noise alone would have.
+    constants : DenseTuning
+        Of the policy, which keeps them with its settings.
+    """
+
+    episodes: int
+    rows: int
+    settled: int
+    center: _Floats
+    size: _Floats
+    ball: float
+    variances: _Floats
+    means: _Floats
+    mean_weights: _Floats
+    spreads: _Floats
+    spread_weights: _Floats
+    arms: Weighted
+    moments: Weighted
+    squares: Weighted
+    square_counts: _Floats
+    chains: dict[str, Chain]
+    scores: tuple[ArmScores, ...]
+    totals: _Floats
+    total_noise: _Floats
+    coefficients: _Floats
+    draws: _Floats
+    signal: float
+    constants: DenseTuning
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of a context."""
+        return len(self.center)
+
+    @property
+    def groups(self) -> int:
+        """Sets of coefficients."""
+        return len(self.coefficients)
+
+    @property
+    def estimate(self) -> SparseEstimate:
+        """All coefficients in a row, each arm's constant last."""
+        values = self.coefficients.ravel()
+        return SparseEstimate(np.arange(len(values)), values, len(values))
+
+    def row_map(self, scale: float) -> RowMap:
+        """Return how rows become vectors; `scale` is that of base units."""
+        return RowMap(self.center / scale, scale / self.size, self.ball)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return a record for JSON, which keeps every bit."""
+        found = {field.name: _written(getattr(self, field.name)) for field in fields(self)}
+        del found["constants"]
+        return found
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], constants: DenseTuning) -> KnownLinear:
+        """Return what :meth:`to_record` wrote."""
+        filled = {name: _read(value) for name, value in record.items()}
+        for name in ("arms", "moments", "squares"):
+            filled[name] = Weighted(*filled[name])
+        filled["chains"] = {name: Chain.from_record(value) for name, value in record["chains"].items()}
+        filled["scores"] = tuple(ArmScores(*one) for one in filled["scores"])
+        return cls(**filled, constants=constants)
+
+
+def begin(dim: int, groups: int, constants: DenseTuning) -> KnownLinear:
+    """Return what is known before anything was released."""
+    zeros = np.zeros(dim)
+    return KnownLinear(
+        episodes=0,
+        rows=0,
+        settled=0,
+        center=zeros,
+        size=np.ones(dim),
+        ball=constants.first_ball * math.sqrt(dim),
+        variances=np.ones(dim),
+        means=zeros,
+        mean_weights=zeros,
+        spreads=zeros,
+        spread_weights=zeros,
+        arms=Weighted.none((groups, 2 * dim + 2), (2 * dim + 2,)),
+        moments=Weighted.none((dim, dim), ()),
+        squares=Weighted.none((groups, dim + 1), ()),
+        square_counts=np.zeros(groups),
+        chains={},
+        scores=(),
+        totals=np.zeros((2, groups)),
+        total_noise=np.zeros(2),
+        coefficients=np.zeros((groups, dim + 1)),
+        draws=np.zeros((DRAWS, groups, dim + 1)),
+        signal=1e9,
+        constants=constants,
+    )
+
+
+def with_groups(known: KnownLinear, groups: int) -> KnownLinear:
+    """Return what is known with nothing about arms that came later."""
+    more = groups - known.groups
+    if more == 0:
+        return known
+
+    def longer(part: Weighted) -> Weighted:
+        return replace(part, sums=np.pad(part.sums, ((0, more), (0, 0))))
+
+    return replace(
+        known,
+        arms=longer(known.arms),
+        squares=longer(known.squares),
+        square_counts=np.pad(known.square_counts, (0, more)),
+        totals=np.pad(known.totals, ((0, 0), (0, more))),
+        coefficients=np.pad(known.coefficients, ((0, more), (0, 0))),
+        draws=np.pad(known.draws, ((0, 0), (0, more), (0, 0))),
+    )
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        text = base64.b64encode(np.ascontiguousarray(value, "<f8").tobytes()).decode()
+        return {"shape": list(value.shape), "f8": text}
+    if isinstance(value, (Weighted, ArmScores)):
+        return [_written(getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, dict):
+        return {name: one.to_record() for name, one in value.items()}
+    if isinstance(value, tuple):
+        return [_written(one) for one in value]
+    return value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, dict) and "f8" in value:
+        return np.frombuffer(base64.b64decode(value["f8"]), "<f8").reshape(value["shape"]).astype(np.float64)
+    if isinstance(value, list):
+        return [_read(one) for one in value]
+    return value

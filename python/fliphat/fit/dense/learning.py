@@ -1,0 +1,283 @@
+"""How a dense policy learns from a release: one posterior from totals. Public: nothing here sees rows.
+
+The model: a reward, moved to -1/2..1/2, is ``theta_k' v + c_k`` and noise for the arm k that was played, with
+v the very row that was cut and that is scored in play. Of each arm the sums of ``v r``, r, ``v`` and 1 are
+known, with noise, all with the same weights of rows. So ``g_k = sum v r - mean_k(v) sum r`` is ``H_k
+theta_k`` and noise, where H_k is n_k times the covariance of the arm's rows. That one is foreseen as ``D_k C
+D_k``: C is the covariance of rows within arms, from the second moments of everybody, and D_k follows from the
+squares of the arm's own rows, as far as they stand out of their noise.
+
+With ``g = H theta + N(0, a I + b H)`` and the prior ``N(0, t I)`` the posterior mean solves
+``(H H + (b/t) H + (a/t) I) theta = H g``, and draws of it the same with noise added: one Cholesky an arm.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve
+
+from fliphat.fit.dense import columns
+from fliphat.fit.dense.chain import Step
+from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, with_groups
+from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
+
+__all__ = ["learn"]
+
+_Floats = npt.NDArray[np.float64]
+
+
+def learn(
+    known: KnownLinear,
+    released: dict[str, Released],
+    steps: dict[str, Step],
+    rows: int,
+    groups: int,
+    mu: float,
+    width: float,
+) -> KnownLinear:
+    """Return what is known after an episode.
+
+    Parameters
+    ----------
+    released, steps : dict
+        What the episode released, by its parts, and how.
+    rows, groups : int
+        Its length, and arms there are.
+    width : float
+        Standard deviations of the posterior that draws are apart.
+    """
+    known = with_groups(known, groups)
+    before, d = known, known.dim
+    unit = known.ball / RADIUS
+    arms = released["arms"].values.reshape(groups, 2 * d + 2) * _arm_units(d, unit)
+    noise = released["arms"].noise[: 2 * d + 2] * _arm_units(d, unit)
+    known = _with_scores(known, arms, noise, steps["arms"])
+    known = replace(known, episodes=known.episodes + 1, rows=known.rows + rows)
+    if "columns" in released:
+        known, mean, error = columns.learned(known, released["columns"], rows, mu)
+        if before.episodes == 0:
+            # The first rounds were played uniformly: arms' means are those of everybody, known better.
+            counts = np.maximum(arms[:, -1:], 0.0)
+            arms[:, d + 1 : -1], noise[d + 1 : -1] = counts * mean, rows / groups * error
+    known = replace(known, arms=_added_arms(before, arms, noise, rows, steps["arms"], known.arms))
+    if "moments" in released:
+        known = _with_moments(known, released, steps, rows, groups, unit)
+    known = replace(known, chains={name: step.after for name, step in steps.items() if step.kept})
+    if before.settled:
+        count = max(float(arms[:, -1].sum()), math.sqrt(groups) * noise[-1], 1.0)
+        mean = arms[:, d + 1 : -1].sum(axis=0) / count
+        if columns.stale(known, mean, math.sqrt(groups) * float(noise[d + 1]) / count):
+            known = _unsettled(known)
+    return _with_draws(known, width)
+
+
+def _arm_units(d: int, unit: float) -> _Floats:
+    """Units of the sums of ``v r``, r, ``v`` and 1."""
+    reward = 1 / (2 * STEPS)
+    return np.concatenate([np.full(d, unit * reward), [reward], np.full(d, unit), [1.0]])
+
+
+def _with_scores(known: KnownLinear, arms: _Floats, noise: _Floats, step: Step) -> KnownLinear:
+    """Return what is known with the episode's own counts and rewards: a total less what was in it before."""
+    d = known.dim
+    now = np.stack([arms[:, -1], arms[:, d]])
+    errors = np.array([noise[-1], noise[d]])
+    discount = step.before.weight / step.weight if step.before.releases else 0.0
+    own = now - discount * known.totals
+    own_errors = np.hypot(errors, discount * known.total_noise)
+    score = ArmScores(own[0], own[1], float(own_errors[0]), float(own_errors[1]))
+    return replace(known, scores=(*known.scores, score), totals=now, total_noise=errors)
+
+
+def _added_arms(
+    before: KnownLinear, arms: _Floats, noise: _Floats, rows: int, step: Step, sums: Weighted
+) -> Weighted:
+    """Return the sums of arms with another release, in base units."""
+    d = before.dim
+    base, variance = arms.copy(), noise**2
+    for first in (0, d + 1):
+        part = slice(first, first + d)
+        base[:, part] = arms[:, part] * before.size + arms[:, [first + d]] * before.center
+        variance[part] = variance[part] * before.size**2
+    # Between the weights that noise asks for and those that rows do: maps cut rows differently.
+    typical = math.sqrt(float(variance[:d].mean()) * step.noise_squared / (step.weight**2 * step.variance))
+    return sums.add(base, variance, rows, step.weight, step.before.releases == 0, typical)
+
+
+def _with_moments(
+    known: KnownLinear,
+    released: dict[str, Released],
+    steps: dict[str, Step],
+    rows: int,
+    groups: int,
+    unit: float,
+) -> KnownLinear:
+    """Return what is known with second moments and squares of each arm."""
+    d = known.dim
+    whole = np.zeros((d, d))
+    upper = np.triu_indices(d)
+    whole[upper] = released["moments"].values * unit**2
+    whole = whole + np.triu(whole, 1).T
+    # Off the diagonal; entries on it have sqrt(2) times as much.
+    noise = float(released["moments"].noise.min()) * unit**2
+    step = steps["moments"]
+    fresh = step.before.releases == 0
+    moments = known.moments.add(whole, np.array(noise**2), rows, step.weight, fresh, noise**2)
+    square_unit = unit**2 * SQUARE_UNIT
+    squares = released["squares"].values.reshape(groups, d) * square_unit
+    noise = float(released["squares"].noise[0]) * square_unit
+    step = steps["squares"]
+    fresh = step.before.releases == 0
+    kept = 0.0 if fresh else step.before.weight / step.weight
+    counts = kept * known.square_counts + known.scores[-1].counts
+    own = known.squares.add(
+        np.column_stack([squares, counts]), np.array(noise**2), rows, step.weight, fresh, noise**2
+    )
+    return replace(known, moments=moments, squares=own, square_counts=counts)
+
+
+def _unsettled(known: KnownLinear) -> KnownLinear:
+    """Return what is known with a map to be learned again: totals begin anew, in its new units."""
+    d = known.dim
+    nothing = np.zeros(d)
+    return replace(
+        known,
+        settled=0,
+        chains={},
+        means=nothing,
+        mean_weights=nothing,
+        spreads=nothing,
+        spread_weights=nothing,
+        moments=Weighted.none((d, d), ()),
+        squares=Weighted.none((known.groups, d + 1), ()),
+    )
+
+
+def _in_map(known: KnownLinear) -> Weighted:
+    """Return the sums of arms in units of the map."""
+    d, arms = known.dim, known.arms
+    sums, noise = arms.sums.copy(), arms.noise.copy()
+    for first in (0, d + 1):
+        part = slice(first, first + d)
+        sums[:, part] = (sums[:, part] - sums[:, [first + d]] * known.center) / known.size
+        noise[part] = noise[part] / known.size**2
+    return replace(arms, sums=sums, noise=noise)
+
+
+def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
+    """Return what is known with coefficients, and draws of them, for the next episode."""
+    constants, d, groups = known.constants, known.dim, known.groups
+    own = _in_map(known)
+    total, spread = own.total, constants.spread * own.spread
+    products, rewards = own.sums[:, :d], own.sums[:, d]
+    product_noise = float(own.noise[:d].mean())
+    count_noise = math.sqrt(own.noise[-1])
+    counts = np.maximum(own.sums[:, -1], max(1e-3 * total / groups, 0.5 * count_noise))
+    level = np.clip(rewards / counts, -0.5, 0.5)
+    means, doubt = _arm_means(own.sums[:, d + 1 : -1] / counts[:, None], own.noise[d + 1 : -1], counts)
+    covariance, error = _within_arms(known, means, counts)
+    root = _root(covariance, constants.floor)
+    covariance = root @ root.T
+    sizes = _arm_sizes(known, means, doubt, np.diag(covariance), count_noise)
+    prior = constants.prior**2 / d
+    rng = np.random.default_rng([known.episodes, 16])
+    coefficients, draws = np.zeros((groups, d + 1)), np.zeros((DRAWS, groups, d + 1))
+    explained = expected = 0.0
+    for k in range(groups):
+        told = products[k] - means[k] * rewards[k]
+        alpha = product_noise + level[k] ** 2 * doubt[k] * counts[k] ** 2
+        alpha += (counts[k] * error) ** 2 * d * prior
+        H = counts[k] * (covariance * sizes[k]) * sizes[k][:, None]
+        mean, drawn = _posterior(
+            H, told, alpha, spread, prior, math.sqrt(counts[k]) * sizes[k][:, None] * root, rng
+        )
+        coefficients[k, :d], draws[:, k, :d] = mean, mean + width * (drawn - mean)
+        explained += float(told @ told)
+        expected += alpha * d + spread * float(np.trace(H))
+    # Arms' mean rewards, drawn to the mean of all as far as they do not stand out.
+    variance = spread / counts + own.noise[d] / counts**2 + (level * count_noise / counts) ** 2
+    common = float(np.average(level, weights=counts))
+    kept = constants.intercept_prior / (constants.intercept_prior + variance)
+    level = common + (level - common) * kept
+    noise = width * np.sqrt(variance * kept) * rng.normal(size=(DRAWS, groups))
+    coefficients[:, d] = level - (coefficients[:, :d] * means).sum(axis=1)
+    # Where arms are alike, the draws decide between them: a tie would always go to the first.
+    noise += 1e-9 * rng.normal(size=noise.shape)
+    draws[:, :, d] = level + noise - (draws[:, :, :d] * means).sum(axis=2)
+    return replace(known, coefficients=coefficients, draws=draws, signal=explained / max(expected, 1e-300))
+
+
+def _arm_means(found: _Floats, noise: _Floats, counts: _Floats) -> tuple[_Floats, _Floats]:
+    """Return means of arms' rows, drawn to that of all, and the variance of the noise left in an entry."""
+    doubt = float(noise.mean()) / counts**2
+    shares = counts / counts.sum()
+    common = shares @ found
+    apart = found - common
+    spread = max(float(shares @ (apart**2 - doubt[:, None]).mean(axis=1)), 1e-6)
+    kept = spread / (spread + doubt)
+    return common + apart * kept[:, None], kept * doubt
+
+
+def _within_arms(known: KnownLinear, means: _Floats, counts: _Floats) -> tuple[_Floats, float]:
+    """Return the covariance of rows within arms, and the error of an entry."""
+    constants, d = known.constants, known.dim
+    if not len(known.moments.rows):
+        return np.diag(known.variances), constants.apart
+    total = known.moments.total
+    found, noise = known.moments.sums / total, math.sqrt(float(known.moments.noise)) / total
+    shares = counts / counts.sum()
+    common = shares @ means
+    variances, _ = columns.shrunk(np.diag(found) - common**2, np.full(d, 2 * noise**2))
+    within = found - (means * shares[:, None]).T @ means
+    off = float((within**2).sum() - (np.diag(within) ** 2).sum()) / max(d * (d - 1), 1)
+    # What of the numbers is noise, by how much they vary, is taken off all of them.
+    within *= max(off - noise**2, 0.0) / max(off, 1e-300)
+    np.fill_diagonal(within, np.maximum(variances, 0.02))
+    return within, noise
+
+
+def _root(covariance: _Floats, floor: float) -> _Floats:
+    """Return a root of a covariance whose eigenvalues are at least `floor`."""
+    if not np.any(covariance - np.diag(np.diag(covariance))):
+        return np.diag(np.sqrt(np.maximum(np.diag(covariance), floor)))
+    values, vectors = np.linalg.eigh(covariance)
+    root: _Floats = vectors * np.sqrt(np.maximum(values, floor))
+    return root
+
+
+def _arm_sizes(
+    known: KnownLinear, means: _Floats, doubt: _Floats, variances: _Floats, count_noise: float
+) -> _Floats:
+    """Return sizes of columns in each arm's rows, over those in everybody's."""
+    if not len(known.squares.rows):
+        return np.ones_like(means)
+    squares, prior = known.squares, known.constants.square_prior**2
+    counts = np.maximum(squares.sums[:, -1:], 0.5 * count_noise * squares.total / known.arms.total)
+    own = squares.sums[:, :-1] / counts - means**2
+    noise = math.sqrt(float(squares.noise)) / counts / variances
+    kept = prior / (prior + noise**2 + doubt[:, None])
+    return np.sqrt(np.clip(1 + kept * (own / variances - 1), 0.05, 4.0))
+
+
+def _posterior(
+    H: _Floats,
+    told: _Floats,
+    alpha: float,
+    beta: float,
+    prior: float,
+    root: _Floats,
+    rng: np.random.Generator,
+) -> tuple[_Floats, _Floats]:
+    """Return the posterior's mean and draws of it, shape (DRAWS, d); ``root root' = H``."""
+    z = rng.normal(size=(3, len(H), DRAWS))
+    noise = math.sqrt(alpha) * z[0] + math.sqrt(beta) * (root @ z[1])
+    before = z[2] / math.sqrt(prior)
+    A = H @ H + (beta / prior) * H
+    A[np.diag_indices_from(A)] += alpha / prior
+    sides = np.column_stack([H @ told, H @ (told[:, None] + noise + beta * before) + alpha * before])
+    solved = cho_solve(cho_factor(A, overwrite_a=True, check_finite=False), sides, check_finite=False)
+    return solved[:, 0], solved[:, 1:].T
