@@ -29,9 +29,12 @@ def _quiet(known: KnownLinear) -> str | None:
 
 
 def _short(known: KnownLinear, settings: DenseSettings) -> str | None:
-    # While the map is not settled nothing is known of contexts; then sizes are upper estimates.
-    size = float((known.center**2 + known.variances * known.size**2).mean())
-    if not known.settled or size > _SHORT:
+    if not known.settled or not known.spread_weights.all():
+        return None
+    squares = known.spreads / known.spread_weights + known.center**2
+    doubt = (float((1 / known.spread_weights).mean()) / known.dim) ** 0.5
+    size = max(float(squares.mean()), 0.0)
+    if size + 2 * doubt > _SHORT:
         return None
     length = settings.context_norm * size**0.5
     return (
