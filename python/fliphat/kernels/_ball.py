@@ -36,10 +36,10 @@ def second_moments(
     zero to a multiple of ``norm / (2**15 - 1)``.
 
     Or in integers, with `radius` and `scale`: a row's vector is ``v = (X[i, columns] - center) * scale``,
-    with the constant `one` behind it if one is given. It is cut to length `radius` (``v * radius / norm(v)`` where it
-    is longer), each number is rounded toward zero to an integer, and the integers ``q`` are checked: a row
-    with ``sum(q**2) > radius**2`` (possible only through a float's rounding) counts as zeros, as does a row
-    whose norm is not a finite float64. The result is the sum of ``outer(q, q)``.
+    with the constant `one` behind it if one is given. It is cut to length `radius` (``v * radius /
+    norm(v)`` where it is longer), each number is rounded toward zero to an integer, and the integers ``q``
+    are checked: a row with ``sum(q**2) > radius**2`` (possible only through a float's rounding) counts as
+    zeros, as does a row whose norm is not a finite float64. The result is the sum of ``outer(q, q)``.
 
     It is the same for any number of threads, any order of rows, dense or CSR. Replacing one row by any other
     moves it by at most ``sqrt(2) * radius**2`` in Frobenius norm.

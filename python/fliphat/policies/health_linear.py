@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from fliphat.fit.dense import DenseSettings, KnownLinear
 
 __all__ = ["linear_findings"]
@@ -29,10 +31,15 @@ def _quiet(known: KnownLinear) -> str | None:
 
 
 def _short(known: KnownLinear, settings: DenseSettings) -> str | None:
-    if not known.settled or not known.spread_weights.all():
+    moments = known.moments
+    if not len(moments.rows):
         return None
-    squares = known.spreads / known.spread_weights + known.center**2
-    doubt = (float((1 / known.spread_weights).mean()) / known.dim) ** 0.5
+    # Second moments are about the map's center, and rows that short are not cut.
+    center = known.center
+    mean = known.arms.sums[:, known.dim + 1 : -1].sum(axis=0) / known.arms.total
+    squares = np.diag(moments.sums) / moments.total * known.size**2 + center * (2 * mean - center)
+    noise = 2 * float(moments.noise) / moments.total**2 * float((known.size**4).mean())
+    doubt = (noise / known.dim) ** 0.5
     size = max(float(squares.mean()), 0.0)
     if size + 2 * doubt > _SHORT:
         return None
