@@ -15,6 +15,7 @@ import csv
 import re
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -24,6 +25,7 @@ from fliphat import FLIPHAT, cli
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+BESIDE = ROOT / "docs" / "beside-others.md"
 FIGURES = ROOT / "docs" / "figures"
 EXPERIMENTS = ("regret-vs-time", "regret-vs-delta", "cost-of-proof")
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -109,7 +111,7 @@ def small_delta_costs() -> str:
 
 def guarantee() -> str:
     """Return the guarantee of the README's own policy as a quotation."""
-    text = str(FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=1e-6, reward_scale=1.5).guarantee)
+    text = str(FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=1e-6).guarantee)
     return "\n".join(f"> {line}" for line in textwrap.wrap(text, 118))
 
 
@@ -130,15 +132,17 @@ def spaced(value: float) -> str:
     return f"{round(value):,}".replace(",", " ")
 
 
-def updated(text: str) -> str:
-    """Return the README with today's numbers."""
-    for name, content in (("regret", table()), ("libraries", libraries()), ("guarantee", guarantee())):
+def updated(text: str, blocks: Sequence[str] = ("regret", "guarantee")) -> str:
+    """Return the README, or the page beside it, with today's numbers."""
+    contents = {"regret": table, "libraries": libraries, "guarantee": guarantee}
+    for name in blocks:
+        content = contents[name]()
         block = rf"(<!-- {name}: benches/update_readme.py -->\n).*?(<!-- end -->)"
         text, count = re.subn(
             block, lambda found, new=content: f"{found[1]}{new}\n{found[2]}", text, flags=re.S
         )
         if count != 1:
-            raise ValueError(f"README.md must have one block {name!r}, got {count}")
+            raise ValueError(f"there must be one block {name!r}, got {count}")
     text = re.sub(r"\d+ to \d+ %(?= of the regret of the paper's own)", share(), text)
     text = re.sub(r"[\d.]+ to [\d.]+ times(?= what was published)", rerun_over_published(), text)
     text = re.sub(r"(?<=rerun has )[\d ,and]+(?= there)", on_published_coefficients(), text)
@@ -154,6 +158,7 @@ def main() -> None:
             if cli.main(["reproduce", name, "--out", str(FIGURES)]):
                 raise SystemExit(f"{name} failed")
     README.write_text(updated(README.read_text(encoding="utf-8")), encoding="utf-8")
+    BESIDE.write_text(updated(BESIDE.read_text(encoding="utf-8"), ["libraries"]), encoding="utf-8")
 
 
 if __name__ == "__main__":
