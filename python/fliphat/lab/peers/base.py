@@ -227,13 +227,100 @@ class OptimisticPeer(Peer):
 
 
 class RidgePeer(OptimisticPeer):
-    """A peer whose X'X is noisy, too."""
+    """A peer whose X'X is noisy, too.
+
+    Parameters
+    ----------
+    dim : int
+    epsilon, delta : float
+    rule : Rule
+        When sums are released.
+    context_norm, reward_clip, reward_share : float
+        L (by default sqrt(d)), R and kappa; see :class:`fliphat.lab.peers.statistics.SecondMoments`.
+    calibration : {"proven", "paper"}
+        The smallest noise for the claim, or the published one.
+    optimistic : bool
+        Whether arms have a bonus; greedy otherwise.
+    horizon : int
+        T, of widths.
+    truth_norm, reward_noise : float
+        S and sigma of the width.
+    seed : int, optional
+        Simulated noise; without one, noise as people would get.
+    """
 
     statistic: SecondMoments | GramAndMoment
 
-    @abstractmethod
+    def __init__(
+        self,
+        dim: int,
+        epsilon: float,
+        delta: float,
+        *,
+        rule: Rule,
+        context_norm: float | None = None,
+        reward_clip: float = 4.0,
+        reward_share: float = 0.5,
+        calibration: str = "proven",
+        optimistic: bool = True,
+        horizon: int = 2**20,
+        truth_norm: float = 2.0,
+        reward_noise: float = 0.1,
+        seed: int | None = None,
+    ) -> None:
+        arguments.choice("calibration", calibration, CALIBRATIONS)
+        norm = default_norm(dim, context_norm)
+        if calibration == "paper":
+            statistic, noise = self._published(dim, rule, norm, reward_clip, epsilon, delta)
+        else:
+            statistic = SecondMoments(
+                dim, context_norm=norm, reward_clip=reward_clip, reward_share=reward_share
+            )
+            noise = self._proven(statistic, rule, epsilon, delta)
+        super().__init__(
+            dim,
+            statistic=statistic,
+            rule=self._weighted(rule, statistic.noise_rows(noise)),
+            noise=noise,
+            epsilon=epsilon,
+            delta=delta,
+            seed=seed,
+            optimistic=optimistic,
+        )
+        self.calibration, self.horizon = calibration, horizon
+        self._norm, self._truth_norm, self._reward_noise = norm, truth_norm, reward_noise
+
+    def _published(
+        self, dim: int, rule: Any, norm: float, reward_clip: float, epsilon: float, delta: float
+    ) -> tuple[SecondMoments | GramAndMoment, VectorNoise]:
+        """Return the paper's statistic and its noise."""
+        raise ValueError(f"calibration must be 'proven' for {type(self).__name__}, got 'paper'")
+
+    def _weighted(self, rule: Rule, noise_rows: float) -> Rule:
+        """Return the rule, with weights that know the noise where it has any."""
+        return rule
+
+    def _upsilon(self, released: Released) -> float:
+        """Return a bound on the norm of the noise in X'X."""
+        return self._noise_norm(released, self.horizon)
+
     def _shift(self, released: Released) -> float:
         """Return what is added to the diagonal of the noisy X'X."""
+        return (2.0 if self.optimistic else 1.0) * self._upsilon(released)
+
+    def _nodes(self, released: Released) -> float:
+        """Return how many noises the width counts."""
+        return released.nodes
+
+    def _sampling(self, released: Released, least: float) -> float:
+        spread = self.dim * math.log(3 + released.rows * self._norm**2 / (self.dim * least))
+        return self._reward_noise * math.sqrt(2 * math.log(2 / FAILURE) + spread)
+
+    def _width(self, released: Released) -> float:
+        least = self._upsilon(released)
+        deviation = self.statistic.gram_deviation(self.noise) * math.sqrt(self._nodes(released) / least)
+        gamma = deviation * (math.sqrt(self.dim) + math.sqrt(2 * math.log(2 * self.horizon / FAILURE)))
+        return self._sampling(released, least) + self._truth_norm * math.sqrt(3 * least) + gamma
 
     def _noise_norm(self, released: Released, horizon: float) -> float:
         """Return a bound on the operator norm of the noise in X'X that holds in all rounds with 1 - alpha.

@@ -13,11 +13,12 @@ sum. What is computed is what the released sums buy against everyone who sees th
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from fliphat import arguments
-from fliphat.lab.peers.base import CALIBRATIONS, FAILURE, RidgePeer, default_norm
-from fliphat.lab.peers.statistics import Batches, GramAndMoment, Released, SecondMoments
+from fliphat.lab.peers.base import RidgePeer
+from fliphat.lab.peers.statistics import Batches, GramAndMoment, Released
 from fliphat.lab.peers.statistics.moments import RADIUS
+from fliphat.privacy.priced import VectorNoise
 
 __all__ = ["ChowdhuryZhou", "paper_deviation"]
 
@@ -42,14 +43,9 @@ class ChowdhuryZhou(RidgePeer):
     epsilon, delta : float
     horizon : int
         T: batches have T^(3/5) rounds.
-    context_norm, reward_clip : float
-        L (by default sqrt(d)) and R, to which rows are scaled.
-    calibration : {"proven", "paper"}
-        The smallest noise for the claim, or that of the authors' code for the amplification protocol.
-    optimistic : bool
-    truth_norm, reward_noise : float
-        S and sigma of the width.
-    seed : int, optional
+    options
+        See :class:`fliphat.lab.peers.base.RidgePeer`. The published noise is that of the authors' code
+        for the amplification protocol.
 
     References
     ----------
@@ -63,49 +59,17 @@ class ChowdhuryZhou(RidgePeer):
     (380, False, 1.5)
     """
 
-    def __init__(
-        self,
-        dim: int,
-        epsilon: float,
-        delta: float,
-        *,
-        horizon: int,
-        context_norm: float | None = None,
-        reward_clip: float = 4.0,
-        calibration: str = "proven",
-        optimistic: bool = True,
-        truth_norm: float = 2.0,
-        reward_noise: float = 0.1,
-        seed: int | None = None,
-    ) -> None:
-        arguments.choice("calibration", calibration, CALIBRATIONS)
-        norm, rule = default_norm(dim, context_norm), Batches(max(1, math.floor(horizon**0.6)))
-        statistic: GramAndMoment | SecondMoments
-        if calibration == "paper":
-            statistic = GramAndMoment(dim, context_norm=norm, reward_clip=reward_clip)
-            deviation = paper_deviation(rule.size, epsilon, delta)
-            noise = statistic.noise(1, math.ceil(deviation * RADIUS**2), math.ceil(deviation * RADIUS))
-        else:
-            statistic = SecondMoments(dim, context_norm=norm, reward_clip=reward_clip)
-            noise = self._proven(statistic, rule, epsilon, delta)
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=rule,
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-            optimistic=optimistic,
-        )
-        self.horizon, self._norm = horizon, norm
-        self._truth_norm, self._reward_noise = truth_norm, reward_noise
+    def __init__(self, dim: int, epsilon: float, delta: float, *, horizon: int, **options: Any) -> None:
+        rule = Batches(max(1, math.floor(horizon**0.6)))
+        super().__init__(dim, epsilon, delta, rule=rule, horizon=horizon, **options)
 
-    def _shift(self, released: Released) -> float:
-        return (2.0 if self.optimistic else 1.0) * self._noise_norm(released, self.horizon)
+    def _published(
+        self, dim: int, rule: Batches, norm: float, reward_clip: float, epsilon: float, delta: float
+    ) -> tuple[GramAndMoment, VectorNoise]:
+        statistic = GramAndMoment(dim, context_norm=norm, reward_clip=reward_clip)
+        deviation = paper_deviation(rule.size, epsilon, delta)
+        return statistic, statistic.noise(1, math.ceil(deviation * RADIUS**2), math.ceil(deviation * RADIUS))
 
     def _width(self, released: Released) -> float:
-        least = self._noise_norm(released, self.horizon)
-        spread = self.dim * math.log(3 + released.rows * self._norm**2 / (self.dim * least))
-        sampling = self._reward_noise * math.sqrt(2 * math.log(2 / FAILURE) + spread)
-        return sampling + 2 * self._truth_norm * math.sqrt(3 * least)
+        least = self._upsilon(released)
+        return self._sampling(released, least) + 2 * self._truth_norm * math.sqrt(3 * least)

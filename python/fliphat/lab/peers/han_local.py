@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.lab.peers.base import CALIBRATIONS, PeerPrivacy, RidgePeer, SteppingPeer, default_norm
-from fliphat.lab.peers.statistics import Blocks, GramAndMoment, Released, SecondMoments
+from fliphat.lab.peers.base import PeerPrivacy, RidgePeer, SteppingPeer
+from fliphat.lab.peers.statistics import Blocks, GramAndMoment, Released
 from fliphat.lab.peers.statistics.rules import Draw, Running
-from fliphat.lab.peers.zheng import local_noise
+from fliphat.lab.peers.zheng import published_statistic
+from fliphat.privacy.priced import VectorNoise
 
 __all__ = ["HanOLS", "HanSGD", "sphere_radius"]
 
@@ -52,10 +53,8 @@ class HanOLS(RidgePeer):
     ----------
     dim : int
     epsilon, delta : float
-    context_norm, reward_clip : float
-        L (by default sqrt(d)) and R.
-    calibration : {"proven", "paper"}
-    seed : int, optional
+    options
+        See :class:`fliphat.lab.peers.base.RidgePeer`.
 
     References
     ----------
@@ -72,36 +71,13 @@ class HanOLS(RidgePeer):
     notion = "local"
     protects = "a round's chosen context and reward, from the server too"
 
-    def __init__(
-        self,
-        dim: int,
-        epsilon: float,
-        delta: float,
-        *,
-        context_norm: float | None = None,
-        reward_clip: float = 4.0,
-        calibration: str = "proven",
-        seed: int | None = None,
-    ) -> None:
-        arguments.choice("calibration", calibration, CALIBRATIONS)
-        norm, rule = default_norm(dim, context_norm), _Restarts(dim)
-        statistic: GramAndMoment | SecondMoments
-        if calibration == "paper":
-            statistic = GramAndMoment(dim, context_norm=norm, reward_clip=reward_clip)
-            noise = statistic.noise(1, *local_noise(statistic, epsilon, delta))
-        else:
-            statistic = SecondMoments(dim, context_norm=norm, reward_clip=reward_clip)
-            noise = self._proven(statistic, rule, epsilon, delta)
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=rule,
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-            optimistic=False,
-        )
+    def __init__(self, dim: int, epsilon: float, delta: float, **options: Any) -> None:
+        super().__init__(dim, epsilon, delta, rule=_Restarts(dim), optimistic=False, **options)
+
+    def _published(
+        self, dim: int, rule: Any, norm: float, reward_clip: float, epsilon: float, delta: float
+    ) -> tuple[GramAndMoment, VectorNoise]:
+        return published_statistic(dim, norm, reward_clip, epsilon, delta)
 
     def _shift(self, released: Released) -> float:
         return self._noise_norm(released, released.rows)

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.lab.peers.base import FAILURE, RidgePeer, default_norm
-from fliphat.lab.peers.statistics import Blocks, Released, SecondMoments, Tree
+from fliphat.lab.peers.base import RidgePeer
+from fliphat.lab.peers.statistics import Blocks, Released, Rule, Tree
 
 __all__ = ["RareSwitching"]
 
@@ -36,9 +36,6 @@ class RareSwitching(RidgePeer):
     ----------
     dim : int
     epsilon, delta : float
-    context_norm, reward_clip, reward_share : float
-        L (by default sqrt(d)), R and kappa; see :class:`fliphat.lab.peers.statistics.SecondMoments`.
-    optimistic : bool
     first : int
         Rounds before the first release; blocks double from there.
     switching : {"public", "rayleigh"}
@@ -47,9 +44,8 @@ class RareSwitching(RidgePeer):
     factor : float
     leaf, horizon : int
         Of the tree.
-    truth_norm, reward_noise : float
-        S and sigma of the width.
-    seed : int, optional
+    options
+        See :class:`fliphat.lab.peers.base.RidgePeer`.
 
     References
     ----------
@@ -74,44 +70,22 @@ class RareSwitching(RidgePeer):
         epsilon: float,
         delta: float,
         *,
-        context_norm: float | None = None,
-        reward_clip: float = 4.0,
-        reward_share: float = 0.5,
-        optimistic: bool = True,
         first: int = 64,
         switching: str = "public",
         factor: float = 2.0,
         leaf: int = 128,
         horizon: int = 2**20,
-        truth_norm: float = 2.0,
-        reward_noise: float = 0.1,
-        seed: int | None = None,
+        **options: Any,
     ) -> None:
         arguments.choice("switching", switching, _SWITCHING)
-        norm = default_norm(dim, context_norm)
-        statistic = SecondMoments(dim, context_norm=norm, reward_clip=reward_clip, reward_share=reward_share)
         rule: Any = Blocks(first) if switching == "public" else Tree(leaf=leaf, horizon=horizon)
-        noise = self._proven(statistic, rule, epsilon, delta)
-        if switching == "public":
-            rule = Blocks(first, noise_rows=statistic.noise_rows(noise))
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=rule,
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-            optimistic=optimistic,
-        )
+        super().__init__(dim, epsilon, delta, rule=rule, horizon=horizon, **options)
         self.switching, self.switches = switching, 0
         self.factor = arguments.within("factor", factor, 1.0, 1e9)
-        self._horizon, self._norm, self._truth_norm = horizon, norm, truth_norm
-        self._reward_noise = reward_noise
         self._at: npt.NDArray[np.float64] | None = None
 
-    def _shift(self, released: Released) -> float:
-        return (2.0 if self.optimistic else 1.0) * self._noise_norm(released, self._horizon)
+    def _weighted(self, rule: Rule, noise_rows: float) -> Rule:
+        return Blocks(rule.first, noise_rows=noise_rows) if isinstance(rule, Blocks) else rule
 
     def _use(
         self, matrix: npt.NDArray[np.float64], moment: npt.NDArray[np.float64], released: Released
@@ -122,14 +96,6 @@ class RareSwitching(RidgePeer):
         self._at = matrix
         self.switches += 1
         super()._use(matrix, moment, released)
-
-    def _width(self, released: Released) -> float:
-        least = self._noise_norm(released, self._horizon)
-        spread = self.dim * math.log(3 + released.rows * self._norm**2 / (self.dim * least))
-        sampling = self._reward_noise * math.sqrt(2 * math.log(2 / FAILURE) + spread)
-        deviation = self.statistic.gram_deviation(self.noise) * math.sqrt(released.nodes / least)
-        gamma = deviation * (math.sqrt(self.dim) + math.sqrt(2 * math.log(2 * self._horizon / FAILURE)))
-        return sampling + self._truth_norm * math.sqrt(3 * least) + gamma
 
 
 def largest_quotient(before: npt.NDArray[np.float64], now: npt.NDArray[np.float64]) -> float:

@@ -18,10 +18,11 @@ operator norm of that noise.
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from fliphat import arguments
-from fliphat.lab.peers.base import CALIBRATIONS, FAILURE, RidgePeer, default_norm
+from fliphat.lab.peers.base import FAILURE, RidgePeer
 from fliphat.lab.peers.statistics import Released, SecondMoments, Tree
+from fliphat.privacy.priced import VectorNoise
 
 __all__ = ["ShariffSheffet", "paper_deviation"]
 
@@ -47,18 +48,11 @@ class ShariffSheffet(RidgePeer):
     epsilon, delta : float
     horizon : int
         T: the tree is made for so many rounds.
-    context_norm, reward_clip : float
-        L (by default sqrt(d)) and R: what is longer is cut.
-    calibration : {"proven", "paper"}
-        The smallest noise for the claim, or the published one.
-    optimistic : bool
-        False plays greedily: the published width is far larger than what it bounds.
     leaf : int
         Rounds between releases; the paper has 1.
-    truth_norm, reward_noise : float
-        S and sigma of the width.
-    seed : int, optional
-        Simulated noise; without one, noise as people would get.
+    options
+        See :class:`fliphat.lab.peers.base.RidgePeer`. Greedy (``optimistic=False``) is far better: the
+        published width is far larger than what it bounds.
 
     References
     ----------
@@ -73,62 +67,26 @@ class ShariffSheffet(RidgePeer):
     """
 
     def __init__(
-        self,
-        dim: int,
-        epsilon: float,
-        delta: float,
-        *,
-        horizon: int,
-        context_norm: float | None = None,
-        reward_clip: float = 4.0,
-        calibration: str = "proven",
-        optimistic: bool = True,
-        leaf: int = 128,
-        truth_norm: float = 2.0,
-        reward_noise: float = 0.1,
-        seed: int | None = None,
+        self, dim: int, epsilon: float, delta: float, *, horizon: int, leaf: int = 128, **options: Any
     ) -> None:
-        arguments.choice("calibration", calibration, CALIBRATIONS)
-        norm = default_norm(dim, context_norm)
-        published = calibration == "paper"
-        share = (reward_clip / norm) ** 2 if published else 0.5
-        statistic = SecondMoments(dim, context_norm=norm, reward_clip=reward_clip, reward_share=share)
         rule = Tree(leaf=leaf, horizon=horizon)
-        if published:
-            deviation = paper_deviation(horizon, norm**2 + reward_clip**2, epsilon, delta)
-            noise = statistic.noise(rule.nodes, math.ceil(deviation * statistic.context_scale**2))
-        else:
-            noise = self._proven(statistic, rule, epsilon, delta)
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=rule,
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-            optimistic=optimistic,
-        )
-        self.calibration, self.horizon = calibration, horizon
-        self._norm, self._truth_norm, self._reward_noise = norm, truth_norm, reward_noise
+        super().__init__(dim, epsilon, delta, rule=rule, horizon=horizon, **options)
+
+    def _published(
+        self, dim: int, rule: Tree, norm: float, reward_clip: float, epsilon: float, delta: float
+    ) -> tuple[SecondMoments, VectorNoise]:
+        share = (reward_clip / norm) ** 2
+        statistic = SecondMoments(dim, context_norm=norm, reward_clip=reward_clip, reward_share=share)
+        deviation = paper_deviation(rule.horizon, norm**2 + reward_clip**2, epsilon, delta)
+        return statistic, statistic.noise(rule.nodes, math.ceil(deviation * statistic.context_scale**2))
 
     def _upsilon(self, released: Released) -> float:
         if self.calibration == "proven":
-            return self._noise_norm(released, self.horizon)
+            return super()._upsilon(released)
         levels = math.ceil(math.log2(self.horizon)) + 1
         deviation = self.statistic.gram_deviation(self.noise)
         spread = 4 * math.sqrt(self.dim) + 2 * math.log(2 * self.horizon / FAILURE)
         return math.sqrt(2 * levels) * deviation * spread
 
-    def _shift(self, released: Released) -> float:
-        return (2.0 if self.optimistic else 1.0) * self._upsilon(released)
-
-    def _width(self, released: Released) -> float:
-        least = self._upsilon(released)
-        levels = self.rule.nodes
-        deviation = self.statistic.gram_deviation(self.noise)
-        gamma = deviation * math.sqrt(levels / least)
-        gamma *= math.sqrt(self.dim) + math.sqrt(2 * math.log(2 * self.horizon / FAILURE))
-        spread = self.dim * math.log(3 + released.rows * self._norm**2 / (self.dim * least))
-        sampling = self._reward_noise * math.sqrt(2 * math.log(2 / FAILURE) + spread)
-        return sampling + self._truth_norm * math.sqrt(3 * least) + gamma
+    def _nodes(self, released: Released) -> float:
+        return self.rule.nodes

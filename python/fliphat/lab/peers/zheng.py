@@ -13,13 +13,14 @@ Sensitivities are added there, 2 + 2 * 2 = 6; together they are at most sqrt(18)
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from fliphat import arguments
-from fliphat.lab.peers.base import CALIBRATIONS, FAILURE, RidgePeer, default_norm
-from fliphat.lab.peers.statistics import GramAndMoment, Local, Released, SecondMoments
+from fliphat.lab.peers.base import FAILURE, RidgePeer
+from fliphat.lab.peers.statistics import GramAndMoment, Local, Released
 from fliphat.lab.peers.statistics.moments import RADIUS
+from fliphat.privacy.priced import VectorNoise
 
-__all__ = ["ZhengLocal", "local_noise", "paper_deviation"]
+__all__ = ["ZhengLocal", "local_noise", "paper_deviation", "published_statistic"]
 
 
 def paper_deviation(epsilon: float, delta: float) -> float:
@@ -39,6 +40,14 @@ def local_noise(statistic: GramAndMoment, epsilon: float, delta: float) -> tuple
     return math.ceil(deviation * RADIUS**2), math.ceil(deviation * RADIUS / 2)
 
 
+def published_statistic(
+    dim: int, norm: float, reward_clip: float, epsilon: float, delta: float
+) -> tuple[GramAndMoment, VectorNoise]:
+    """Return x x' and x y apart, with the published noise on both."""
+    statistic = GramAndMoment(dim, context_norm=norm, reward_clip=reward_clip)
+    return statistic, statistic.noise(1, *local_noise(statistic, epsilon, delta))
+
+
 class ZhengLocal(RidgePeer):
     """LinUCB on what every person releases alone. Locally private: nobody is trusted.
 
@@ -48,11 +57,8 @@ class ZhengLocal(RidgePeer):
     epsilon, delta : float
     horizon : int
         T, of the widths.
-    context_norm, reward_clip : float
-        L (by default sqrt(d)) and R; the paper has 1 and 2, to which rows are scaled.
-    calibration : {"proven", "paper"}
-    optimistic : bool
-    seed : int, optional
+    options
+        See :class:`fliphat.lab.peers.base.RidgePeer`. Rows are scaled to the paper's L = 1, R = 2.
 
     References
     ----------
@@ -73,49 +79,20 @@ class ZhengLocal(RidgePeer):
     notion = "local"
     protects = "a round's chosen context and reward, from the server too"
 
-    def __init__(
-        self,
-        dim: int,
-        epsilon: float,
-        delta: float,
-        *,
-        horizon: int,
-        context_norm: float | None = None,
-        reward_clip: float = 4.0,
-        calibration: str = "proven",
-        optimistic: bool = True,
-        seed: int | None = None,
-    ) -> None:
-        arguments.choice("calibration", calibration, CALIBRATIONS)
-        norm, rule = default_norm(dim, context_norm), Local()
-        statistic: GramAndMoment | SecondMoments
-        if calibration == "paper":
-            statistic = GramAndMoment(dim, context_norm=norm, reward_clip=reward_clip)
-            noise = statistic.noise(1, *local_noise(statistic, epsilon, delta))
-        else:
-            statistic = SecondMoments(dim, context_norm=norm, reward_clip=reward_clip)
-            noise = self._proven(statistic, rule, epsilon, delta)
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=rule,
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-            optimistic=optimistic,
-        )
-        self.calibration, self.horizon, self._norm = calibration, horizon, norm
+    def __init__(self, dim: int, epsilon: float, delta: float, *, horizon: int, **options: Any) -> None:
+        super().__init__(dim, epsilon, delta, rule=Local(), horizon=horizon, **options)
+
+    def _published(
+        self, dim: int, rule: Any, norm: float, reward_clip: float, epsilon: float, delta: float
+    ) -> tuple[GramAndMoment, VectorNoise]:
+        return published_statistic(dim, norm, reward_clip, epsilon, delta)
 
     def _upsilon(self, released: Released) -> float:
         if self.calibration == "proven":
-            return self._noise_norm(released, self.horizon)
+            return super()._upsilon(released)
         deviation = self.statistic.gram_deviation(self.noise)
         spread = 4 * math.sqrt(self.dim) + 2 * math.log(2 * self.horizon / FAILURE)
         return deviation * math.sqrt(released.rows) * spread
-
-    def _shift(self, released: Released) -> float:
-        return (2.0 if self.optimistic else 1.0) * self._upsilon(released)
 
     def _width(self, released: Released) -> float:
         # The paper's units: contexts within 1.
