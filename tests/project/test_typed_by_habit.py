@@ -2,9 +2,11 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
 import fliphat
+from fliphat.policies.health import HealthWarning
 
 
 def policies():
@@ -56,3 +58,26 @@ def test_policies_and_guarantees_show_themselves_in_notebooks():
         assert "not proven" in policy.guarantee._repr_html_()  # it has a seed
     # Colours are those of where it is shown: light or dark.
     assert "color:#" not in shown and "currentColor" in shown
+
+
+def test_contexts_that_can_not_be_used_are_told_once_and_of_nobody():
+    for policy in policies():
+        contexts = np.full((2, 4) if isinstance(policy, fliphat.FLIPHAT) else 4, np.nan)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            policy.select(contexts, user="somebody")
+            policy.select(contexts, user="somebody")
+        assert told[0].category is HealthWarning and "played uniformly" in str(told[0].message)
+        assert len(told) == 1 and "somebody" not in str(told[0].message)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            policy.select(np.zeros_like(contexts), user="other")
+
+
+def test_a_delta_that_promises_nothing_is_told():
+    numbers = {"dim": 4, "sparsity": 2, "epsilon": 1.0, "seed": 1}
+    with pytest.warns(fliphat.privacy.guarantee.PrivacyWarning, match="delta = 0.5 is large"):
+        fliphat.FLIPHAT(**numbers, delta=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fliphat.FLIPHAT(**numbers, delta=0.01)

@@ -29,7 +29,7 @@ from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.gate import Gate
 from fliphat.policies.health import Health, HealthWarning, examine
 from fliphat.policies.types import CopyError, Decision, Decisions, EpisodeFacts, SparseEstimate, StoreError
-from fliphat.privacy.guarantee import Guarantee
+from fliphat.privacy.guarantee import Guarantee, PrivacyWarning
 
 __all__ = ["LivePolicy"]
 
@@ -45,6 +45,9 @@ _SAVED = "this policy was handed over by save: load the file to go on"
 _CUT_OFF = "save was cut off: open the store again; it says whether the policy went to the file"
 _CLOSED = "this policy was closed: open its store again to go on"
 
+
+#: Below this, a delta is taken for what it is said to be.
+_LARGE_DELTA = 0.1
 
 _ELSEWHERE = {
     "fit": "update(decision, reward), a round at a time, and update_batch: the estimate is fitted by itself",
@@ -81,8 +84,15 @@ class LivePolicy:
         self._lock: threading.RLock | Gate = Gate() if engine.concurrent else threading.RLock()
         self._close_asked = False
         self._guarantee = engine.fit.guarantee()
-        self._warned = False
+        self._warned = self._warned_of_contexts = False
         engine.after_release = self._warn_once
+        if self._settings.delta > _LARGE_DELTA:
+            warnings.warn(
+                f"delta = {self._settings.delta:g} is large: with that probability nothing is promised; take "
+                f"less than one over the number of people",
+                PrivacyWarning,
+                stacklevel=3,
+            )
 
     # Playing
 
@@ -124,7 +134,10 @@ class LivePolicy:
             with self._lock:
                 if self._engine is None or self._close_asked:
                     raise CopyError(self._reason or _CLOSED)
-                return self._engine.select(contexts, user, key, arms)
+                decision = self._engine.select(contexts, user, key, arms)
+                if not decision.valid:
+                    self._warn_of_contexts()
+                return decision
         finally:
             if self._close_asked:
                 self.close()
@@ -150,7 +163,10 @@ class LivePolicy:
         Decisions
         """
         with self._playing() as engine:
-            return engine.select_batch(contexts, users, arms)
+            decisions = engine.select_batch(contexts, users, arms)
+            if not decisions.valid.all():
+                self._warn_of_contexts()
+            return decisions
 
     def _select_each(self, asked: Sequence[Single], results: list[Any]) -> None:
         """Play single rounds of several callers, as if each were a call to `select` of its own.
@@ -483,6 +499,17 @@ class LivePolicy:
             return self._public
         engine.refresh()
         return _Public(engine.estimate, tuple(engine.history), *engine.standing(), engine.known)
+
+    def _warn_of_contexts(self) -> None:
+        """Say once, without saying of whom, that rounds are played at random because of their contexts."""
+        if not self._warned_of_contexts:
+            self._warned_of_contexts = True
+            warnings.warn(
+                "contexts with a value that is NaN or infinite were given: such rounds are played uniformly "
+                "and not learned from (Decision.valid is False); fliphat.contexts.Encoder fills them in",
+                HealthWarning,
+                stacklevel=3,
+            )
 
     def _warn_once(self) -> None:
         """Warn when a release makes the policy look unhealthy, before another round is played."""

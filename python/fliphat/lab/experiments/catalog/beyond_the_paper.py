@@ -222,7 +222,7 @@ def _draw_worlds(axes: Any, experiment: Experiment, summaries: Sequence[Summary]
     handles = [
         axes.plot([], [], "o", color=colour, label=PURSUIT)[0],
         axes.plot([], [], "o", color=colour, markerfacecolor="white", label=FIRST_FIT)[0],
-        axes.plot([], [], "|", label="asked for", **_ASKED)[0],
+        axes.plot([], [], "|", label="target set beforehand", **_ASKED)[0],
     ]
     _frame(axes, places, handles, r" at $\varepsilon$ = 1")
 
