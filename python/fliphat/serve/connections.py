@@ -125,8 +125,19 @@ def impatient_protocol(rules: Rules) -> Any:
             super().data_received(data)
 
         def on_headers_complete(self) -> None:
-            self._until, self._head_bytes = None, 0
+            self._head_bytes = 0
+            if not self.flow.write_paused:
+                self._until = None
             super().on_headers_complete()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()  # its client does not read
+            self._until = time.monotonic() + rules.limits.idle
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._until = None
 
         def on_response_complete(self) -> None:
             self.transport.flush()
