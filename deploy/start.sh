@@ -6,6 +6,7 @@ set -eu
 set -- "$FLIPHAT_STORE" --host "${FLIPHAT_HOST:-0.0.0.0}" --port "${FLIPHAT_PORT:-8377}" "$@"
 if [ -n "${FLIPHAT_POLICY:-}" ]; then set -- "$@" --policy "$FLIPHAT_POLICY"; fi
 if [ -n "${FLIPHAT_WORKERS:-}" ]; then set -- "$@" --workers "$FLIPHAT_WORKERS"; fi
+if [ -n "${FLIPHAT_LIMITS:-}" ]; then set -- "$@" --limits "$FLIPHAT_LIMITS"; fi
 secrets=${FLIPHAT_SECRETS:-/run/secrets}
 exec fliphat serve "$@" \
     --write-token-file "$secrets/write_token" --operator-token-file "$secrets/operator_token"

@@ -19,6 +19,7 @@ COMMANDS = [
     "bench",
     "serve",
     "inspect",
+    "export",
     "verify",
     "migrate",
 ]

@@ -63,9 +63,11 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(open_policy, *, limits=None, tokens=TOKENS, log_requests=False):
+def served(open_policy, *, limits=None, tokens=TOKENS, log_requests=False, decision_log=None):
     limits = limits or Limits()
-    app = make_app(open_policy, tokens=tokens, limits=limits, log_requests=log_requests)
+    app = make_app(
+        open_policy, tokens=tokens, limits=limits, log_requests=log_requests, decision_log=decision_log
+    )
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     config = uvicorn.Config(

@@ -8,12 +8,15 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fliphat import FLIPHAT
 from fliphat.serve import Client, ServerError
+from served import OPERATOR, served
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with Dask")
 pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
@@ -22,12 +25,12 @@ pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 SERVICE = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["fliphat"]
-POLICY = 'dim = 6\nsparsity = 2\nepsilon = 1.0\ndelta = 0.01\nfit = "pursuit"\n'
 
 
 def test_every_script_of_the_image_exists_and_is_copied():
     scripts = set(re.findall(r"deploy/(\w+\.sh)", DOCKERFILE))
-    assert scripts == {path.name for path in (ROOT / "deploy").iterdir()}
+    assert scripts == {"build.sh", "install.sh", "start.sh"}
+    assert all((ROOT / "deploy" / name).exists() for name in scripts)
     copied = re.search(r"^COPY (deploy/.*) /deploy/$", DOCKERFILE, re.M)[1].split()
     assert set(copied) == {f"deploy/{name}" for name in re.findall(r"(?<![\w])/deploy/(\w+\.sh)", DOCKERFILE)}
     assert "USER 10001" in DOCKERFILE and "STOPSIGNAL SIGTERM" in DOCKERFILE
@@ -42,12 +45,27 @@ def test_the_compose_file_gives_what_the_start_needs():
     assert grace > 30  # longer than a request may wait
 
 
+def prepared(tmp_path):
+    """Do what the compose file says is to be done before the first start, from an empty directory."""
+    script = ROOT / "deploy" / "prepare.sh"
+    assert f"sh deploy/{script.name} ." in (ROOT / "compose.yaml").read_text()
+    for _ in range(2):  # done again, it changes nothing
+        subprocess.run(["sh", str(script), "."], cwd=tmp_path, check=True)
+        found = {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "secrets").iterdir())
+    declared = yaml.safe_load((ROOT / "compose.yaml").read_text())["secrets"]
+    tokens = {}
+    for name in SERVICE["secrets"]:  # where the container has them
+        text = found[tmp_path / declared[name]["file"]]
+        (tmp_path / "secrets" / name).write_text(text)
+        tokens[name] = text.strip()
+    return tokens
+
+
 def start_and_play(tmp_path, path):
     """Do what the container does, with its paths moved into a folder of this test."""
-    (tmp_path / "secrets").mkdir()
-    for name in SERVICE["secrets"]:
-        (tmp_path / "secrets" / name).write_text(f"{name} of this test only\n")
-    (tmp_path / "policy.toml").write_text(POLICY)
+    tokens = prepared(tmp_path)
+    dim = tomllib.loads((tmp_path / "policy.toml").read_text())["dim"]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -61,7 +79,7 @@ def start_and_play(tmp_path, path):
     }
     for rounds in (3, 6):  # the second start goes on with the first one's store
         process = subprocess.Popen(["sh", str(ROOT / "deploy" / "start.sh")], env=environment)
-        with Client(f"http://127.0.0.1:{port}", "write_token of this test only") as client:
+        with Client(f"http://127.0.0.1:{port}", tokens["write_token"]) as client:
             for _ in range(600):
                 assert process.poll() is None
                 try:
@@ -70,7 +88,7 @@ def start_and_play(tmp_path, path):
                 except (OSError, ServerError):
                     time.sleep(0.05)
             for _ in range(3):
-                decision = client.select(np.ones((2, 6), np.float32))
+                decision = client.select(np.ones((2, dim), np.float32))
                 assert client.update(decision, 0.5)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
@@ -100,3 +118,33 @@ def test_the_image_is_built_and_started_step_by_step_here(tmp_path):
         command = ["sh", str(ROOT / "deploy" / script), *map(str, arguments)]
         subprocess.run(command, check=True, cwd=tmp_path)
     start_and_play(tmp_path, tmp_path / "opt" / "bin")
+
+
+def test_the_unit_of_systemd_runs_what_the_container_runs():
+    unit = (ROOT / "deploy" / "fliphat.service").read_text()
+    start = (ROOT / "deploy" / "start.sh").read_text()
+    given = dict(re.findall(r"^Environment=(\w+)=(.*)$", unit, re.M))
+    assert {name for name in given if name.startswith("FLIPHAT_")} <= set(re.findall(r"FLIPHAT_\w+", start))
+    assert re.search(r"^ExecStart=/bin/sh \S*/deploy/start.sh$", unit, re.M) and "kill -HUP $MAINPID" in unit
+    assert int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.M)[1]) > 30
+    if shutil.which("systemd-analyze"):
+        told = subprocess.run(
+            ["systemd-analyze", "verify", "--recursive-errors=no", str(ROOT / "deploy" / "fliphat.service")],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stderr
+        assert not re.search("Unknown|Failed to parse|Invalid", told), told
+
+
+def test_alerts_ask_for_numbers_that_there_are(tmp_path):
+    rules = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text())["groups"][0]["rules"]
+    asked = set(re.findall(r"fliphat_\w+", " ".join(rule["expr"] for rule in rules)))
+    codes = set(re.findall(r'code="([^"]+)"', " ".join(rule["expr"] for rule in rules)))
+    store = tmp_path / "s"
+    with served(lambda: FLIPHAT(dim=6, sparsity=2, epsilon=1.0, delta=0.01, store=store)) as server:
+        server.ask("POST", "/select", {}, token=None)
+        told = server.ask("GET", "/metrics", token=OPERATOR)[1].decode()
+    there = set(re.findall(r"^(fliphat_\w+)", told, re.M))
+    assert asked <= there and len(asked) >= 8
+    assert 'fliphat_refusals_total{code="token"} 1.0' in told and {"busy", "token"} <= codes

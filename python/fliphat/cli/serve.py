@@ -43,6 +43,12 @@ def add(commands: Any) -> None:
     policy.add_argument(
         "--context-norm", type=float, metavar="R", help="PrivateLinear: length that contexts have at most"
     )
+    policy.add_argument(
+        "--holdout",
+        type=float,
+        metavar="SHARE",
+        help="FLIPHAT: share of rounds played uniformly, which shows what the policy earns (exploration)",
+    )
     who = serve.add_argument_group("who may do what, and where")
     who.add_argument("--write-token-file", type=Path, metavar="FILE", help="who has it may play")
     who.add_argument(
@@ -68,6 +74,12 @@ def add(commands: Any) -> None:
     )
     limits.add_argument(
         "--log-requests", action="store_true", help="a line for every request, not only refused ones"
+    )
+    limits.add_argument(
+        "--decision-log",
+        type=Path,
+        metavar="FILE",
+        help="note every decision and reward, without noise, for off-policy evaluation (fliphat export)",
     )
     serve.set_defaults(run=run)
 
@@ -98,6 +110,7 @@ def run(chosen: argparse.Namespace) -> int:
                 port=chosen.port,
                 workers=chosen.workers,
                 log_requests=chosen.log_requests,
+                decision_log=chosen.decision_log,
             )
         )
     except StoreError as error:
@@ -121,4 +134,8 @@ def _policy(chosen: argparse.Namespace) -> dict[str, Any] | None:
             if name in given:
                 raise ValueError(f"{name} is in the policy's file already: give it once")
             given[name] = value
+    if chosen.holdout is not None:
+        if "arms" in given or given.get("policy") == "PrivateLinear" or "exploration" in given:
+            raise ValueError("--holdout is FLIPHAT's exploration: give it once, and not for PrivateLinear")
+        given["exploration"] = chosen.holdout
     return checked_arguments(given) if given else None

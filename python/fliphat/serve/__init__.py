@@ -8,6 +8,7 @@
 | `owner`, `play`, `trial` | the one thread that plays: a group of requests, one sync, then their answers |
 | `web`, `connections` | one request: its token, its limits, its answer; and how many there may be |
 | `app` | the addresses, as a Starlette application |
+| `decisions` | a log of decisions and rewards for the operator |
 | `metrics`, `logs` | numbers and lines for operators, without contents |
 | `openapi`, `page` | the description of the addresses; the operator's page |
 | `settings`, `run` | the choices of an operator, and the server process |

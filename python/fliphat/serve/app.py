@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import json
@@ -14,6 +15,7 @@ from fliphat.policies.engine.each import Single
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.types import Decision, Decisions
 from fliphat.serve import bodies, compact, logs, openapi, page, play
+from fliphat.serve.decisions import DecisionLog
 from fliphat.serve.metrics import CONTENT_TYPE, Metrics
 from fliphat.serve.owner import Owner
 from fliphat.serve.refusal import Refusal
@@ -41,6 +43,7 @@ def make_app(
     tokens: Tokens,
     limits: Limits | None = None,
     log_requests: bool = False,
+    decision_log: DecisionLog | None = None,
 ) -> Any:
     """Return a Starlette application that plays one policy.
 
@@ -54,6 +57,8 @@ def make_app(
     limits : Limits, optional
     log_requests : bool
         Whether requests that went well have a line in the log too.
+    decision_log : DecisionLog, optional
+        Where every decision and reward is noted, for the operator.
 
     Returns
     -------
@@ -72,10 +77,13 @@ def make_app(
     from starlette.routing import Route
 
     service = _Service(open_policy, Rules(tokens=tokens, limits=limits or Limits()), log_requests)
+    service.decisions = decision_log
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         await service.owner.start()
+        if decision_log is not None:
+            decision_log.keyed(service.owner.secret)
         service.patience.start()
         logs.event("started")
         try:
@@ -165,6 +173,7 @@ class _Service:
         self.owner = Owner(open_policy, rules)
         self.patience = Patience(rules)
         self.numbers = Metrics(self.owner, rules)
+        self.decisions: DecisionLog | None = None
         self._shown: tuple[Any, bytes] = (None, b"")
         self._requests = 0
 
@@ -191,6 +200,8 @@ class _Service:
         else:
             decided = await self.owner.submit(functools.partial(play.play_batch, rounds))
         self.numbers.add("invalid_rounds", _invalid(decided))
+        if self.decisions is not None:
+            self.decisions.decided(rounds, decided)
         receipts = self.owner.receipts
         if asked.compact:
             answer = compact.answer(decided, receipts, self.owner.terms.numbers)
@@ -206,6 +217,9 @@ class _Service:
         rewards = (compact if asked.compact else bodies).read_rewards(body, self.rules.limits.rounds)
         self.owner.receipts.require(rewards.ids, rewards.receipts)
         taken = await self.owner.submit(functools.partial(play.hand_in, rewards))
+        if self.decisions is not None and rewards.count:
+            ids = rewards.ids or [await self.owner.submit(functools.partial(play.named, rewards))]
+            self.decisions.rewarded(ids, rewards.rewards)
         self.numbers.add("rewards", int(taken))
         self.numbers.add("rewards_not_taken", rewards.count - int(taken))
         await send_answer(send, b'{"taken":%s}' % json.dumps(taken).encode())
@@ -217,6 +231,8 @@ class _Service:
         identity, receipt = bodies.read_cancelled(await self.patience.read_body(receive, asked))
         self.owner.receipts.require([identity], [receipt])
         cancelled = await self.owner.submit(functools.partial(play.cancel, identity))
+        if self.decisions is not None:
+            self.decisions.cancelled(identity)
         await send_answer(send, json.dumps({"cancelled": cancelled}).encode())
         return 200
 
@@ -225,6 +241,8 @@ class _Service:
         self._require("change", asked)
         user = bodies.read_forgotten(await self.patience.read_body(receive, asked))
         rounds = await self.owner.submit(functools.partial(play.forget, user))
+        if self.decisions is not None:
+            await asyncio.to_thread(self.decisions.forget, user)
         await send_answer(send, json.dumps({"rounds": rounds}).encode())
         return 200
 

@@ -37,8 +37,6 @@ __all__ = ["Owner", "Public", "Ready"]
 
 #: Jobs of one group at most, so that the first of them need not wait for ever.
 _LARGEST_GROUP: Final = 1024
-#: Threads that play a policy which several may play: each waits for the database most of the time.
-_THREADS: Final = 8
 #: Seconds between two looks at what such a policy has released, by whichever worker, while rounds are played.
 _PUBLISH: Final = 0.1
 #: Seconds between attempts to open a store that failed.
@@ -134,7 +132,7 @@ class Owner:
         self.public: Public | None = None
         self._terms = Terms("", 0, "float32")
         self._table: Any = None
-        self.receipts = Receipts(b"")
+        self.receipts, self.secret = Receipts(b""), b""
         self._proved = float("-inf")  # when rounds, or a trial, were last kept
         self._mine = threading.local()  # when this thread's group began
         self._group_began: float | None = None
@@ -278,8 +276,9 @@ class Owner:
         finally:
             self._opened.set()
         helpers: list[threading.Thread] = []
-        if self._concurrent:
-            helpers = [threading.Thread(target=self._play_groups, daemon=True) for _ in range(_THREADS - 1)]
+        if self._concurrent:  # each waits for the database most of the time
+            threads = self._rules.limits.threads - 1
+            helpers = [threading.Thread(target=self._play_groups, daemon=True) for _ in range(threads)]
         for helper in helpers:
             helper.start()
         self._play_groups()
@@ -354,7 +353,7 @@ class Owner:
             # After an error it would be opened again, as a new policy that counts users anew.
             policy.close()
             raise ValueError("a policy that is served must have a store: give store=")
-        self.receipts = Receipts(engine.secret)
+        self.receipts, self.secret = Receipts(engine.secret), engine.secret
         self._renew_terms(policy)
         self._policy = policy
         self._concurrent = bool(getattr(policy._engine, "concurrent", False))
@@ -432,6 +431,7 @@ class Owner:
                 return  # another thread did
             logs.failure("store failed", error)
             self._policy, self._reopen_at = None, time.monotonic() + _REOPEN
+            self._proved = float("-inf")
         with contextlib.suppress(Exception):
             policy.close()
 

@@ -10,7 +10,7 @@ from fliphat.policies.types import Decision, Decisions
 from fliphat.serve.bodies import ArmChange, Rewards, Rounds
 from fliphat.serve.refusal import Refusal, unprocessable
 
-__all__ = ["cancel", "change_arms", "forget", "hand_in", "play_batch", "refused"]
+__all__ = ["cancel", "change_arms", "forget", "hand_in", "named", "play_batch", "refused"]
 
 
 def refused(error: Exception) -> Refusal:
@@ -58,6 +58,13 @@ def hand_in(rewards: Rewards, policy: LivePolicy) -> bool | int:
         return policy.update_batch(rewards.ids, rewards.rewards)
     except (ValueError, TypeError) as error:
         raise refused(error) from None
+
+
+def named(rewards: Rewards, policy: LivePolicy) -> int:
+    """Return the id of the round that a reward's key names."""
+    engine = policy._engine
+    assert engine is not None
+    return engine.decided(rewards.key, rewards.user)
 
 
 def cancel(identity: int, policy: LivePolicy) -> bool:

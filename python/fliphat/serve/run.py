@@ -21,6 +21,8 @@ from fliphat.policies.live import LivePolicy
 from fliphat.serve import logs
 from fliphat.serve.app import make_app
 from fliphat.serve.connections import impatient_protocol, most_connections
+from fliphat.serve.database import refuse_too_few
+from fliphat.serve.decisions import DecisionLog
 from fliphat.serve.opening import open_policy
 from fliphat.serve.settings import Limits, Rules, Tokens
 
@@ -60,6 +62,7 @@ class Choices:
     port: int = 8377
     workers: int = 1
     log_requests: bool = False
+    decision_log: Path | None = None
 
     def __post_init__(self) -> None:
         if self.no_token and self.host not in _LOOPBACK:
@@ -68,6 +71,9 @@ class Choices:
             raise ValueError(
                 "workers must be 1 with a directory, which has one owner; a database can have many"
             )
+
+        if self.workers > 1 and self.decision_log is not None:
+            raise ValueError("a decision log is one server's: it goes with one worker")
 
     @property
     def in_database(self) -> bool:
@@ -97,7 +103,9 @@ class Choices:
 
 def run_server(chosen: Choices) -> int:
     """Serve until a signal asks to stop; requests under way are answered first."""
-    chosen.rules()
+    rules = chosen.rules()
+    if chosen.in_database:
+        refuse_too_few(chosen.store, chosen.workers, rules.limits.threads)
     if chosen.workers == 1:
         _serve(chosen)
         return 0
@@ -181,11 +189,13 @@ def _serve(chosen: Choices, sockets: Any = None) -> None:
     opened = [chosen.open_policy()]
     rules = chosen.rules()
     logs.to_stderr()
+    decisions = None if chosen.decision_log is None else DecisionLog(chosen.decision_log)
     app = make_app(
         lambda: opened.pop() if opened else chosen.open_policy(),
         tokens=rules.tokens,
         limits=rules.limits,
         log_requests=chosen.log_requests,
+        decision_log=decisions,
     )
     rules = _followed(app.state.service.rules, rules)
 
@@ -221,6 +231,8 @@ def _serve(chosen: Choices, sockets: Any = None) -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if decisions is not None:
+            decisions.close()
         for left in opened:  # the port was taken
             left.close()
 

@@ -34,6 +34,8 @@ class Limits:
         Seconds that a client has for sending its first request's head, and again for every body.
     idle : float
         Seconds that a connection may be without a request: the next head must be whole by then.
+    threads : int
+        Rounds that a worker plays at once in a database, each with a connection to it; read at the start.
     connections : int
         Connections at most; fewer, where the system has too few descriptors for them and the store.
 
@@ -49,12 +51,14 @@ class Limits:
     wait: float = 30.0
     read: float = 10.0
     idle: float = 30.0
+    threads: int = 8
     connections: int = 1024
 
     def __post_init__(self) -> None:
         arguments.integer("body", self.body, 1024, 2**31)
         arguments.integer("rounds", self.rounds, 1, 10**6)
         arguments.integer("waiting", self.waiting, 1, 10**6)
+        arguments.integer("threads", self.threads, 1, 256)
         arguments.integer("connections", self.connections, 8, 10**6)
         for name in ("wait", "read", "idle"):
             arguments.within(name, getattr(self, name), 0.01, 3600.0)
