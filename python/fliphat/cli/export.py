@@ -17,7 +17,7 @@ def add(commands: Any) -> None:
         description="Reads what `fliphat serve --decision-log FILE` writes, also meanwhile, and prints a "
         "JSON line for each decision: what was offered, the arm, its probability, the reward. These are what "
         "people brought, without noise: the operator's data.",
-        examples=["fliphat export decisions.jsonl > evaluated.jsonl"],
+        examples=["fliphat export decisions.jsonl", "fliphat export decisions.jsonl > evaluated.jsonl"],
     )
     export.add_argument("log", type=Path, metavar="FILE", help="a decision log")
     export.set_defaults(run=run)
