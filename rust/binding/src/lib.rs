@@ -20,6 +20,8 @@ mod _native {
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
+    use super::noise::observe::{taken_draws, watch_draws};
+    #[pymodule_export]
     use super::noise::release::{gaussian_release, laplace_fill, laplace_release, peel, pick_columns};
     #[pymodule_export]
     use super::noise::seeded::{seeded_draw, seeded_peel, seeded_picks, seeded_words};

@@ -1,4 +1,5 @@
 //! Bindings of the noise.
 
+pub(crate) mod observe;
 pub(crate) mod release;
 pub(crate) mod seeded;

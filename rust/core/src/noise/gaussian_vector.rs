@@ -27,6 +27,7 @@ pub fn release_vector(values: &mut [i64], sigmas: &[u64], noise: &mut impl Noise
     // Noise that saturated at 2^63 - 1 clamps just the same.
     let add =
         |index: usize, draw: i64| values[index] = values[index].saturating_add(draw).clamp(-LIMIT, LIMIT);
+    super::observe::drawn("vector", sigmas.iter().copied());
     for_each(samplers.len(), |index| samplers[index], add, noise);
     Ok(())
 }

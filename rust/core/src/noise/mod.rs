@@ -4,3 +4,4 @@ pub mod entropy;
 pub mod exact;
 pub mod gaussian_vector;
 pub mod laplace_mechanism;
+pub mod observe;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 /// One release: its law, and how many numbers in a row had which scale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draw {
-    /// "pick", "noisy max", "vector", "discrete gaussian", "laplace" or "float laplace".
+    /// "pick", "noisy max", "vector", "discrete gaussian" or "laplace".
     pub law: &'static str,
     /// (scale, numbers).
     pub runs: Vec<(u64, usize)>,

@@ -8,6 +8,7 @@
 use super::MAGNITUDE_LIMIT;
 use super::exponential::{ExponentialMechanism, ExponentialScratch};
 use crate::noise::entropy::NoiseSource;
+use crate::noise::observe::drawn;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{with_room, zeros};
 
@@ -26,6 +27,7 @@ pub struct ColumnPick {
 /// Picks columns with probability exactly proportional to exp(score/scale) among the candidates that remain.
 pub struct ColumnPicker {
     mechanism: ExponentialMechanism,
+    scale: u64,
     signed: bool,
 }
 
@@ -33,7 +35,7 @@ impl ColumnPicker {
     /// # Errors
     /// If `scale` is not in 1..2^40.
     pub fn new(scale: u64, signed: bool) -> Result<Self> {
-        Ok(ColumnPicker { mechanism: ExponentialMechanism::new("scale", scale)?, signed })
+        Ok(ColumnPicker { mechanism: ExponentialMechanism::new("scale", scale)?, scale, signed })
     }
 
     /// Picks `count` columns of `scores` that are not in `excluded`, in the order picked.
@@ -92,6 +94,7 @@ impl ColumnPicker {
             }
             picked.len() < count
         };
+        drawn("pick", std::iter::repeat_n(self.scale, count));
         self.mechanism.pick(&candidates, top, draws, noise, &mut ExponentialScratch::default(), &mut keep)?;
         Ok(picked)
     }

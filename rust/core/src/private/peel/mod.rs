@@ -21,10 +21,13 @@ mod noisy_max;
 
 pub use columns::{ColumnPick, ColumnPicker, SIGNED_LIMIT};
 
+use std::iter::repeat_n;
+
 use crate::noise::entropy::NoiseSource;
 use crate::noise::exact::gaussian::DiscreteGaussian;
 use crate::noise::exact::laplace::DiscreteLaplace;
 use crate::noise::exact::rounded::RoundedGaussian;
+use crate::noise::observe::drawn;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::make_room;
 use exponential::{ExponentialMechanism, ExponentialScratch};
@@ -74,6 +77,8 @@ pub struct PeelScratch {
 pub struct Peeler {
     picks: PickSampler,
     values: ValueSampler,
+    pick_scale: u64,
+    value_scale: u64,
 }
 
 enum PickSampler {
@@ -85,6 +90,27 @@ enum ValueSampler {
     Gaussian(DiscreteGaussian),
     RoundedGaussian(RoundedGaussian),
     Laplace(DiscreteLaplace),
+}
+
+impl PickSampler {
+    /// Its name to whoever observes draws.
+    fn law(&self) -> &'static str {
+        match self {
+            PickSampler::Exponential(_) => "pick",
+            PickSampler::Laplace(_) => "noisy max",
+        }
+    }
+}
+
+impl ValueSampler {
+    /// Its name to whoever observes draws.
+    fn law(&self) -> &'static str {
+        match self {
+            ValueSampler::Gaussian(_) => "discrete gaussian",
+            ValueSampler::RoundedGaussian(_) => "vector",
+            ValueSampler::Laplace(_) => "laplace",
+        }
+    }
 }
 
 impl Peeler {
@@ -114,6 +140,8 @@ impl Peeler {
                     ValueSampler::Laplace(DiscreteLaplace::new("value_scale", value_scale)?)
                 }
             },
+            pick_scale,
+            value_scale,
         })
     }
 
@@ -130,6 +158,7 @@ impl Peeler {
                 ValueSampler::RoundedGaussian(values) => ValueSampler::RoundedGaussian(values.always_exact()),
                 ValueSampler::Laplace(values) => ValueSampler::Laplace(values.always_exact()),
             },
+            ..self
         }
     }
 
@@ -169,12 +198,14 @@ impl Peeler {
             picked.push(Pick { index, value: v[index] });
             true
         };
+        drawn(self.picks.law(), repeat_n(self.pick_scale, count));
         match &self.picks {
             PickSampler::Exponential(picks) => {
                 picks.pick(v, largest, count, noise, &mut scratch.exponential, &mut keep)?;
             }
             PickSampler::Laplace(picks) => picks.pick(v, count, noise, &mut scratch.noisy_max, &mut keep)?,
         }
+        drawn(self.values.law(), repeat_n(self.value_scale, picked.len()));
         for pick in picked.iter_mut() {
             let draw = match &self.values {
                 ValueSampler::Gaussian(sampler) => sampler.sample(noise),
