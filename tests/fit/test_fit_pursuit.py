@@ -279,7 +279,7 @@ class TestPrice:
         assert fit.guarantee().proven
 
     def test_what_is_stated_in_zcdp_covers_every_episode(self) -> None:
-        fit = Pursuit(settings(rounds_per_user=3, sparsity=10))
+        fit = PursuitFit(settings(rounds_per_user=3, sparsity=10))
         begin, stated = fit.begin(), fit.guarantee().rho
         spent = [fit.plan(0, replace(begin, picks=picks)).release.rho for picks in (1.0, 2.0, 3.0, 4.0, 5.0)]
         assert len(set(spent)) > 1  # rounding makes them differ: that of the first would be too little

@@ -361,4 +361,28 @@ MUTANTS = [
         "tests/fit/test_fit_pursuit.py::TestPrice::test_what_is_stated_in_zcdp_covers_every_episode",
         "people whose rows are in a later episode, by some 1e-8",
     ),
+    Mutant(
+        "the pure shortcut looks at the first fit only",
+        "python/fliphat/privacy/composition.py",
+        "if all(_most(fit) <= Fraction(epsilon) for fit in menu):",
+        "if all(_most(fit) <= Fraction(epsilon) for fit in menu[:1]):",
+        "tests/privacy/test_composition.py::TestUsers::test_a_fit_beside_a_pure_one_is_priced_as_well",
+        "people whose rows enter a fit that has no pure price",
+    ),
+    Mutant(
+        "values are constant above the last node",
+        "rust/core/src/public/price/value.rs",
+        "(1.0 - (1.0 - top) * beyond).clamp(top, 1.0)",
+        "(1.0 - (1.0 - top) * beyond).clamp(top, top)",
+        "public::price::value::tests::beyond_the_nodes_it_stays_above_every_convex_function_through_them",
+        "everyone, where losses are larger than the grid",
+    ),
+    Mutant(
+        "a pilot priced for half of what a row moves",
+        "python/fliphat/fit/pilot.py",
+        "PickNoise(_STEPS, 100 * _STEPS), PickNoise(_STEPS, 100 * _STEPS)",
+        "PickNoise(_STEPS // 2, 100 * _STEPS), PickNoise(_STEPS // 2, 100 * _STEPS)",
+        "tests/fit/test_observed_draws.py::test_fits_of_every_kind_are_observed_and_charged",
+        "everyone whose round is in a pilot",
+    ),
 ]

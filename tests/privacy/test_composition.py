@@ -207,6 +207,16 @@ class TestShape:
         twin = reference.price(eps, [events], **options)
         assert twin * (1 - 1e-7) - 1e-13 <= kernel <= twin * (1 + 1e-7) + 1e-13
 
+    @pytest.mark.parametrize("above", [1, 4, 12])
+    def test_a_grid_that_ends_early_makes_the_price_larger_and_never_smaller(self, above):
+        for events in (
+            [("pick", 0.5)] * 4,
+            [("gaussian", 0.4), ("pick", 0.5)],
+            [("pick", 0.5), ("gaussian", 0.4)] * 2,
+        ):
+            wide = kernels.price(0.3, [events], step=0.05, below=200, above=300)
+            assert kernels.price(0.3, [events], step=0.05, below=200, above=above) >= wide * (1 - 1e-9)
+
     def test_the_gap_to_finer_grids_is_small_in_noise(self):
         for count, share in ((2, 0.6), (10, 0.8)):
             events = shares(count, share)
@@ -299,6 +309,13 @@ class TestUsers:
     def test_all_rows_in_one_fit_is_the_worst(self, users):
         together = delta(1.0, self.FIT)
         assert together <= delta(1.0, self.FIT, users=users) <= together * 1.01
+
+    def test_a_fit_beside_a_pure_one_is_priced_as_well(self):
+        # Alone the first one costs no delta at all at this epsilon.
+        assert delta(1.0, [Pick(0.5)], users=2) == 0
+        other = [Gaussian(1.0)]
+        assert delta(1.0, [Pick(0.5)], beside=[other], users=2) >= delta(1.0, other) > 0.1
+        assert delta(1.0, other, beside=[[Pick(0.5)]], users=2) >= delta(1.0, other)
 
     def test_a_menu_costs_at_least_its_dearest_fit(self):
         other = (Gaussian(0.3), Pick(0.8))

@@ -52,3 +52,21 @@ impl Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_the_nodes_it_stays_above_every_convex_function_through_them() {
+        // f(x) = (1 - x)^2 for x = exp(-loss) up to 1: convex, falling, 1 at x = 0.
+        let (step, exact) = (0.25, |at: i64| (1.0 - (-0.25 * at as f64).exp()).powi(2));
+        let value = Value::new(1, (1..6).map(exact).collect());
+        let found = value.between(0, 40, step).expect("memory");
+        for (at, bound) in (0..40).zip(&found) {
+            assert!(*bound >= exact(at) - 1e-12, "{at}: {bound} below {}", exact(at));
+        }
+        assert_eq!(found[0], found[1]);
+        assert!(found[39] > 0.999 && found.iter().all(|bound| *bound <= 1.0));
+    }
+}

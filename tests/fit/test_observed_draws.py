@@ -1,0 +1,114 @@
+"""The observer of draws, which is on in every test, sees fits of every kind and every mistake about their noise."""
+
+import numpy as np
+import pytest
+
+from fliphat import FLIPHAT, Iht, PrivateLinear, PrivateSparseRegressor, _native
+from fliphat.fit import pursuit
+from fliphat.lab.peers.statistics.noise import Noise
+
+X = np.random.default_rng(0).standard_normal((600, 8))
+
+
+def play(policy, rounds=1, dim=8):
+    contexts = np.random.default_rng(1).standard_normal((policy.remaining, 2, dim)).astype(np.float32)
+    for _ in range(rounds):
+        decisions = policy.select_batch(contexts[: policy.remaining])
+        policy.update_batch(decisions, contexts[: len(decisions.arms), 0, 0].astype(float))
+        policy.select(contexts[0])
+
+
+def sparse(**given):
+    return FLIPHAT(**{"dim": 8, "sparsity": 2, "epsilon": 1.0, "delta": 0.01, "first_episode": 40} | given)
+
+
+def fit(**given):
+    return PrivateSparseRegressor(**{"epsilon": 1.0, "delta": 1e-3, "sparsity": 2} | given).fit(X, X[:, 1])
+
+
+def linear():
+    policy = PrivateLinear(["a", "b"], dim=8, epsilon=1.0, delta=0.01, context_norm=4.0, first_episode=40)
+    contexts = np.random.default_rng(1).standard_normal((40, 8))
+    policy.update_batch(policy.select_batch(contexts), np.linspace(0, 1, 40))
+    policy.select(contexts[0])
+
+
+def by_blocks(**given):
+    da = pytest.importorskip("dask.array")
+    return PrivateSparseRegressor(**{"epsilon": 1.0, "delta": 1e-3, "sparsity": 2} | given).fit(
+        da.from_array(X, chunks=(200, 8)), da.from_array(X[:, 1], chunks=200)
+    )
+
+
+KINDS = {
+    "pursuit": lambda: play(sparse()),
+    "pursuit, k = 3": lambda: play(sparse(rounds_per_user=3, epsilon=3.0)),
+    "a pilot": lambda: play(sparse(reward_scale="estimate", first_episode=None)),
+    "a pilot, k = 3": lambda: play(sparse(reward_scale="estimate", first_episode=None, rounds_per_user=3)),
+    "hard thresholding": lambda: play(sparse(fit=Iht())),
+    "hard thresholding, k = 3": lambda: play(sparse(fit=Iht(), rounds_per_user=3)),
+    "Laplace": lambda: play(sparse(fit=Iht(mechanism="laplace"))),
+    "pure": lambda: play(sparse(fit=Iht(), delta=0.0)),
+    "parts": fit,
+    "parts, k = 2": lambda: fit(rows_per_user=2),
+    "one fit": lambda: fit(solver="iht"),
+    "blocks": by_blocks,
+    "blocks, one fit": lambda: by_blocks(solver="iht"),
+    "dense": linear,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fits_of_every_kind_are_observed_and_charged(draws_are_charged, kind):
+    KINDS[kind]()
+    assert draws_are_charged.fits > 0 and draws_are_charged.draws > 0
+    assert not draws_are_charged.uncharged and not draws_are_charged.stray
+
+
+@pytest.mark.uncharged_draws
+@pytest.mark.parametrize("kind", KINDS)
+def test_control_a_tenth_less_noise_than_was_charged_is_noticed(draws_are_charged, kind, monkeypatch):
+    real = _native.taken_draws
+
+    def less():
+        return [(law, [(scale * 10 // 11, count) for scale, count in runs]) for law, runs in real()]
+
+    monkeypatch.setattr(_native, "taken_draws", less)
+    KINDS[kind]()
+    assert draws_are_charged.uncharged
+
+
+@pytest.mark.uncharged_draws
+def test_control_an_episode_that_draws_twice_is_noticed(draws_are_charged, monkeypatch):
+    real = pursuit.release
+
+    def twice(*given):
+        real(*given)
+        return real(*given)
+
+    monkeypatch.setattr(pursuit, "release", twice)
+    play(sparse())
+    assert draws_are_charged.uncharged
+
+
+@pytest.mark.uncharged_draws
+def test_control_a_draw_outside_of_a_fit_is_noticed(draws_are_charged):
+    _native.gaussian_release(np.zeros(3, np.int64), np.full(3, 10, np.uint64))
+    fit()
+    assert draws_are_charged.stray == [("vector", [(10, 3)])]
+
+
+def test_peers_draw_what_their_statistics_were_priced_for(draws_are_charged):
+    from fliphat.lab.peers.statistics import Moments
+    from fliphat.lab.peers.statistics.noise import price
+
+    statistic = Moments(2, product_clip=1.0)
+    noise = Noise(statistic, price(statistic, 1, epsilon=1.0, delta=0.01).noise[0], None)
+    noise(np.zeros(len(noise._sigmas), np.int64))
+    assert draws_are_charged.fits == 1 and not draws_are_charged.uncharged
+    noise._sigmas, wrong = noise._sigmas, noise._sigmas // 2
+    real = noise._drawn.vector
+    noise._drawn.vector = lambda values, sigmas: real(values, wrong)
+    noise(np.zeros(len(wrong), np.int64))
+    assert draws_are_charged.uncharged
+    draws_are_charged.uncharged.clear()
