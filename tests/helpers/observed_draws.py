@@ -188,6 +188,10 @@ def price_peer(drawn, released):
 def observed():
     """Watch all fits, and yield what is seen of them."""
     seen, undo = Observer(), []
+    if not hasattr(_native, "watch_draws"):
+        # Built before it was there: the tests of the observer itself fail then, and say so once.
+        yield seen
+        return
 
     def wrap(owner, name, price):
         real = getattr(owner, name)
