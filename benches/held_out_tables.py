@@ -1,4 +1,6 @@
-"""A study's choice and forecast on fifteen tables that no constant was chosen on, from six packages.
+"""A study's choice and forecast on fifteen tables from six packages.
+
+No constant was chosen on them but one of FLIPHAT's, on shuttle, before this list was made.
 
 The list was written down before anything was run on it. Of each table a study of 5 orders chooses the private
 policy that earns most at epsilon 1 and at 10, and forecasts its reward. Then 8 fresh orders with other noise
