@@ -19,6 +19,7 @@ COMMANDS = [
     "bench",
     "serve",
     "inspect",
+    "forget",
     "export",
     "verify",
     "migrate",

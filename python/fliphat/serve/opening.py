@@ -16,7 +16,7 @@ from fliphat.policies.store.opening import recorded_settings
 from fliphat.policies.types import StoreError
 from fliphat.serve.terms import terms_of
 
-__all__ = ["POLICIES", "checked_arguments", "open_policy"]
+__all__ = ["POLICIES", "checked_arguments", "open_policy", "reopened"]
 
 POLICIES: Final[dict[str, type[FLIPHAT] | type[PrivateLinear]]] = {
     "FLIPHAT": FLIPHAT,
@@ -61,6 +61,12 @@ def open_policy(store: str, given: dict[str, Any] | None, durability: Any) -> Li
         policy.close()
         raise
     return policy
+
+
+def reopened(store: str, witness: str | None = None) -> LivePolicy:
+    """Open a store that exists, whichever policy it holds, with the arguments it was made with."""
+    dense = recorded_settings(store).get("fit") == "dense"
+    return PrivateLinear.open(store, witness=witness) if dense else FLIPHAT.open(store, witness=witness)
 
 
 def _opened(store: str, given: dict[str, Any] | None, durability: Any) -> LivePolicy:
