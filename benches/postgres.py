@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 from fliphat import FLIPHAT, Iht
 from postgres_server import Server
@@ -114,6 +115,83 @@ def throughput(server, workers, callers, seconds, dim=100):
     )
 
 
+def bare(url, size, ready, start, until, out, callers):
+    """One process whose threads insert rows of so many bytes, each in a transaction of its own."""
+    import psycopg
+
+    counts = [0] * callers
+
+    def call(place):
+        row = os.urandom(size)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.prepare_threshold = 0
+            ready.release()
+            start.wait()
+            while time.monotonic() < until.value:
+                connection.execute("INSERT INTO bare (numbers) VALUES (%b)", (row,))
+                counts[place] += 1
+
+    threads = [threading.Thread(target=call, args=(place,)) for place in range(callers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    out.put(sum(counts))
+
+
+def inserts(server, workers, callers, seconds, size):
+    """Return rows a second of as many processes and threads that only insert."""
+    url = server.new()
+    with server.connect(url) as admin:
+        admin.execute("CREATE TABLE bare (id bigserial PRIMARY KEY, numbers bytea NOT NULL)")
+    context = multiprocessing.get_context("spawn")
+    ready, start = context.Semaphore(0), context.Event()
+    until, out = context.Value("d", float("inf")), context.Queue()
+    given = (url, size, ready, start, until, out, callers)
+    processes = [context.Process(target=bare, args=given) for _ in range(workers)]
+    for process in processes:
+        process.start()
+    for _ in range(workers * callers):
+        ready.acquire()
+    until.value = time.monotonic() + seconds
+    start.set()
+    counts = [out.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return sum(counts) / seconds
+
+
+def behind_http(server, workers, clients, seconds, dim):
+    """Print rounds a second of `fliphat serve` with workers, JSON bodies, beside bare inserts in turns."""
+    import asyncio
+    import contextlib
+
+    import serve as http
+
+    requests, _ = http.requests_of(dim)["json"]
+    shares, times, rates = [], [], []
+    with contextlib.ExitStack() as stack:
+        ours = http.Server()
+        new = ["--dim", str(dim), "--sparsity", "5", "--epsilon", "1", "--delta", "1e-6"]
+        command = ["-c", http.SERVE, "serve", server.new(), "--port", str(ours.port), *new]
+        stack.enter_context(ours.started([*command, "--workers", str(workers)]))
+        time.sleep(3)  # all workers are there
+        for _ in range(3):
+            plain = inserts(server, workers, 4, seconds, 4 * dim)
+            http.SECONDS = seconds
+            rate, work = asyncio.run(http.load(ours.port, requests, 10**9, clients))
+            rates.append(rate)
+            shares.append(rate / plain)
+            times += work.times
+            if work.failed:
+                raise SystemExit(f"{work.failed} requests failed")
+    print(
+        f"behind HTTP, {workers} workers, JSON, d = {dim}, {clients} clients: "
+        f"{np.median(rates):,.0f} rounds a second, {np.median(shares):.0%} of bare inserts "
+        f"(best turn {max(shares):.0%}); {told(1000 * np.array(times))}"
+    )
+
+
 def during_a_fit(server, count, dim):
     url = server.new()
     policy = make(url, dim, count)
@@ -174,9 +252,11 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--dim", type=int, default=400)
+    parser.add_argument("--clients", type=int, default=64)
     given = parser.parse_args()
     server = Server()
     try:
+        behind_http(server, given.workers, given.clients, given.seconds, 100)
         for callers in given.callers:
             throughput(server, given.workers, callers, given.seconds)
         if given.rows:
