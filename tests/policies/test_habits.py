@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from fliphat import FLIPHAT, Iht
+from fliphat import FLIPHAT, Iht, Store
 from fliphat.contexts import Crossed
 from fliphat.policies import StoreError
 from fliphat.policies.store.directory import ledger
@@ -56,7 +56,7 @@ def test_crossed_features_are_the_rows_built_by_hand_bit_for_bit(tmp_path, dtype
     for crossed in (False, True):
         rng = np.random.default_rng(0)
         store = tmp_path / str(crossed) if stored else None
-        policy = FLIPHAT(dim=DIM, **GIVEN, store=store, durability="batch")
+        policy = FLIPHAT(dim=DIM, **GIVEN, store=Store(store, durability="batch"))
         with np.errstate(over="ignore", invalid="ignore"):
             hand = [(one, actions, by_hand(one, actions)) for one, actions in rounds(rng, 100, dtype)]
             contexts = [(Crossed(one, actions) if crossed else rows, rows) for one, actions, rows in hand]
@@ -198,7 +198,7 @@ def test_ragged_batches_are_their_rounds_one_by_one(tmp_path, sparse, stored):
     X[4][0, 2] = np.nan
     users = [f"u{number % 20}" for number in range(28)]
     one, many = (
-        FLIPHAT(dim=6, **GIVEN, store=tmp_path / name if stored else None, durability="batch")
+        FLIPHAT(dim=6, **GIVEN, store=Store(tmp_path / name if stored else None, durability="batch"))
         for name in "ab"
     )
     single = [one.select(wrap(x), user=user) for x, user in zip(X, users, strict=True)]

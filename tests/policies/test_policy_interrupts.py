@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import fliphat
 from dense_twin import POLICIES
-from fliphat import FLIPHAT, Iht
+from fliphat import FLIPHAT, Iht, Store
 from fliphat.policies import CopyError, StoreError
 from fliphat.policies.engine import engine
 from policy_model import DIM, Fits, without_syncs
@@ -104,7 +104,7 @@ class Play:
     def open(self):
         return self.kind(
             dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=FIRST, fit=Iht(growth=GROWTH),
-            store=self.directory / "store" if self.stored else None, durability=self.durability,
+            store=Store(self.directory / "store" if self.stored else None, durability=self.durability),
         )  # fmt: skip
 
     def reopen(self):
@@ -338,7 +338,7 @@ def test_the_check_would_see_a_second_release(monkeypatch):
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_save_whose_sealing_fails_leaves_no_live_object(tmp_path, monkeypatch, stored):
-    from fliphat.policies.store import files
+    from fliphat.policies.engine import files
 
     play = prepared(tmp_path / "a", monkeypatch, "save", stored=stored)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from fliphat.policies.store import faults
+from fliphat.policies.engine import faults
 from policy_model import DIM
 from small_store import Crash, kill, open_store
 

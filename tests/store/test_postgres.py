@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from fliphat import FLIPHAT
 from fliphat.fit.iht import IhtFit
 from fliphat.policies import CopyError, StoreError
-from fliphat.policies.engine import shared
-from fliphat.policies.store import faults
+from fliphat.policies.engine import faults, shared
 from fliphat.policies.store.postgres import connections, store
 from policy_model import DIM, GROWTH, Model, same
 from small_store import FIRST, Crash, crash_at, kill, open_store, points_of, twins

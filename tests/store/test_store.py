@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from fliphat import FLIPHAT
 from fliphat.policies import StoreError
-from fliphat.policies.store import faults, files
+from fliphat.policies.engine import faults, files
 from fliphat.policies.store.directory import ledger
 from policy_model import DIM, GROWTH, Model, same
 from small_store import FIRST, crash_at, kill, open_store, points_of, twins

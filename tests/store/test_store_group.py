@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT
-from fliphat.policies.store import files
+from fliphat import FLIPHAT, Store
+from fliphat.policies.engine import files
 from fliphat.policies.store.inspect import verify_path
 
 ARGUMENTS = {"dim": 5, "sparsity": 2, "epsilon": 1.0, "delta": 0.01, "first_episode": 12, "seed": 3}
@@ -39,7 +39,7 @@ def store(tmp_path):
 
 
 def test_it_does_what_full_does(store, tmp_path):
-    group = FLIPHAT(**ARGUMENTS, store=store, durability="group")
+    group = FLIPHAT(**ARGUMENTS, store=Store(store, durability="group"))
     full = FLIPHAT(**ARGUMENTS, store=tmp_path / "full")
     for numbers in (range(5), range(5, 40), range(40, 41), range(41, 90)):  # over several releases
         play(group, numbers)
@@ -58,7 +58,7 @@ def test_it_does_what_full_does(store, tmp_path):
 
 
 def test_a_crash_leaves_what_was_flushed(store, tmp_path):
-    with FLIPHAT(**ARGUMENTS, store=store, durability="group") as policy:
+    with FLIPHAT(**ARGUMENTS, store=Store(store, durability="group")) as policy:
         play(policy, range(4))
         policy.flush()
         flushed = seen(policy)
@@ -79,7 +79,7 @@ def test_a_group_has_one_write_a_file_and_one_sync_of_all(store, monkeypatch):
         monkeypatch.setattr(
             files, name, lambda *given, name=name, real=real: (calls.append(name), real(*given))[1]
         )
-    with FLIPHAT(**ARGUMENTS, store=store, durability="group") as policy:
+    with FLIPHAT(**ARGUMENTS, store=Store(store, durability="group")) as policy:
         play(policy, range(1))
         policy.flush()
         calls.clear()
@@ -91,7 +91,7 @@ def test_a_group_has_one_write_a_file_and_one_sync_of_all(store, monkeypatch):
 
 @pytest.mark.parametrize("file", ["events", "rows"])
 def test_a_group_cut_off_anywhere_is_cut_off_as_a_whole_call(store, tmp_path, file):
-    with FLIPHAT(**ARGUMENTS, store=store, durability="group") as policy:
+    with FLIPHAT(**ARGUMENTS, store=Store(store, durability="group")) as policy:
         play(policy, range(2))
         policy.flush()
         path = store / f"episode-00000.0.{file}"
@@ -111,7 +111,7 @@ def test_a_group_cut_off_anywhere_is_cut_off_as_a_whole_call(store, tmp_path, fi
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_does_not_write_what_its_parent_holds(store):
-    with FLIPHAT(**ARGUMENTS, store=store, durability="group") as policy:
+    with FLIPHAT(**ARGUMENTS, store=Store(store, durability="group")) as policy:
         play(policy, range(3))
         child = os.fork()
         if child == 0:
@@ -124,7 +124,7 @@ def test_a_forked_child_does_not_write_what_its_parent_holds(store):
 
 
 def test_a_write_that_fails_is_not_tried_again_in_part(store, monkeypatch):
-    policy = FLIPHAT(**ARGUMENTS, store=store, durability="group")
+    policy = FLIPHAT(**ARGUMENTS, store=Store(store, durability="group"))
     play(policy, range(3))
     policy.flush()
     play(policy, range(3, 6))

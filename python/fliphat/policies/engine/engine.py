@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fliphat.contexts import Crossed
 from fliphat.fit.base import Fit, Known
 from fliphat.kernels import _rows
-from fliphat.policies.engine import inputs
+from fliphat.policies.engine import files, inputs
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
 from fliphat.policies.engine.each import Single, select_each
@@ -392,6 +392,7 @@ class Engine(Rewards):
         """
         if self.store is None:
             return
+        files.sync_directory(path.parent)  # the file's name must last at least as long as the record
         self.store.hand_over(self.episode.index, path, checksum)
         if self.witness is not None and not left_to(
             self.witness, name_of(self.secret), Record(len(self.history), self.mark), checksum

@@ -75,13 +75,14 @@ class _Tallies:
 
     def __init__(self, store: SqliteStore, table: str, columns: str, read: Callable[..., Any]) -> None:
         self.pending: dict[bytes, Any] = {}
-        self._store, self._table, self._read = store, table, read
+        # Weak: a store that an interrupt kept from closing closes itself when nobody has it any more.
+        self._store, self._table, self._read = weakref.ref(store), table, read
         self._select = f"SELECT digest, {columns}, checksum FROM fliphat_{table}"
 
     def get(self, name: bytes, default: Any = None, /) -> Any:
         found = self.pending.get(name)
         if found is None:
-            rows = self._store.rows_of(f"{self._select} WHERE digest = ?", name)
+            rows = self._rows(f"{self._select} WHERE digest = ?", name)
             found = next((self._checked(row) for row in rows), None)
         return default if found is None else found
 
@@ -89,8 +90,13 @@ class _Tallies:
         self.pending[name] = value
 
     def items(self) -> Iterator[tuple[bytes, Any]]:
-        for row in self._store.rows_of(self._select):
+        for row in self._rows(self._select):
             yield bytes(row[0]), self._checked(row)
+
+    def _rows(self, sql: str, *given: Any) -> Iterator[Any]:
+        store = self._store()
+        assert store is not None
+        return store.rows_of(sql, *given)
 
     def _checked(self, row: Any) -> Any:
         if row[-1] != checksum(*row[:-1]):
