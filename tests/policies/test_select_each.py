@@ -103,7 +103,7 @@ def test_together_is_one_by_one(make, stored, drawn, users, tmp_path_factory, mo
             name = user if users or number % 7 == 0 else None  # now and then against the rule
             groups[-1].append(Single(contexts_of(make, kind, number), name, key))
     directory = tmp_path_factory.mktemp("s") / "store"
-    more = {"store": directory, "durability": "group"} if stored else {}
+    more = {"store": Store(directory, durability="group")} if stored else {}
     policy, twin = make(seed=3, **more), make(seed=3)
     assert together(policy, groups) == one_by_one(twin, [one for group in groups for one in group])
     assert state(policy) == state(twin)

@@ -206,7 +206,7 @@ def test_a_forgotten_user_cut_off_anywhere(tmp_path, monkeypatch, fits, layout):
 
     dry = prepared(tmp_path / "dry")
     points = cut_points(monkeypatch, lambda: dry.forget(user="a"))
-    assert points[-2:] == ["before forget", "forgotten"] and len(points) > 10
+    assert points == ["empty written", "empty durable", "empty moved"]
     for number in range(len(points)):
         path = tmp_path / str(number)
         policy, count = prepared(path), iter(range(10**6))
@@ -223,26 +223,13 @@ def test_a_forgotten_user_cut_off_anywhere(tmp_path, monkeypatch, fits, layout):
             policy.select(contexts(1.0), user="b")
         policy.close()
         policy = FLIPHAT(**GIVEN, store=path)
-        done = points[number] == "forgotten"
-        stems = {one.name.rsplit(".", 1)[0] for one in path.glob("episode-*")}
-        assert stems == {f"episode-00000.{int(done)}"}
+        done = points[number] != "empty written"
         held = any(MARK.tobytes() in file.read_bytes() for file in path.iterdir())
         assert held == (not done)
         fits.calls.clear()
         _, _, present = fitted(policy, fits, WRAPS[layout])
         assert present.tolist()[:3] == [not done, True, not done]
         policy.close()
-
-
-def test_damaged_rows_are_not_copied_as_if_they_were_whole(tmp_path, fits):
-    policy = FLIPHAT(**GIVEN, store=tmp_path / "s")
-    play(policy, ["a", "b"])
-    (rows,) = (tmp_path / "s").glob("*.rows")
-    data = bytearray(rows.read_bytes())
-    data[20] ^= 1
-    rows.write_bytes(data)
-    with pytest.raises(StoreError, match="damaged"):
-        policy.forget(user="a")
 
 
 @pytest.mark.parametrize("user", [None, "c"])

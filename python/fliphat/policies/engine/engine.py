@@ -344,10 +344,7 @@ class Engine(Rewards):
             release = None if bits is None else stored_release(bits)
             kept = self.store.step(episode.index, event, release=release, next_room=next_room, **asked)
             # What was committed is what the store says, also where its answer was lost on the way.
-            final = (
-                recalled(self.fit, self.store.release_of(episode.index)) if bits is not None else life.bits
-            )
-            life = kept._replace(bits=final)
+            life = kept._replace(bits=life.bits if bits is None else self.committed(episode.index))
         episode.life = life
         self._disk_is_ahead = False
 

@@ -195,6 +195,9 @@ class Keeper(Protocol):
     def rounds(self, row: EpisodeRow, work: Callable[[Iterator[Any]], None]) -> None:
         """Give an episode's rounds, in order, as they are at one moment."""
 
+    def try_writing(self) -> None:
+        """Raise what keeping a round now would raise."""
+
     def hand_over(self, episode: int, path: Path, checksum: str) -> None:
         """Keep that the policy goes on in a file: from now on it can't be opened here."""
 

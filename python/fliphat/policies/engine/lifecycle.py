@@ -6,7 +6,7 @@
 | open | rounds are played, rewards arrive | the rounds that are durable are there again |
 | full | every round was played; rewards still arrive | the same |
 | claimed | one owner may fit the rows; which rewards count is fixed | fitted again: nobody saw the first |
-| committed | the release is final: its bits are durable, and the rows are never fitted again | the witness is asked |
+| committed | the release is final: these rows are never fitted again | the witness is asked |
 | witnessed | the witness has moved to this release, so that no copy can show another | it is shown |
 | shown | everybody may see it | rows are dropped |
 | closed | its rows are gone | - |
@@ -15,9 +15,9 @@
 
 Memory, SQLite and PostgreSQL are three ways to make a step durable; each asks :func:`step`, and nobody else
 decides where an episode is. A *claim* has an owner, a fence that grows with every claim, and a lease, which
-its owner renews while the fit runs. An owner that hangs is overtaken when its lease is over; its fence is then
-an old one, and its late commit is refused. Whoever erases rows of a claimed episode takes the claim back, so
-that a fit that has read them can't be committed.
+its owner renews while the fit runs. An owner that hangs is overtaken when its lease is over; its fence is
+then an old one, and its late commit is refused. Whoever erases rows of a claimed episode takes the claim
+back, so that a fit that has read them can't be committed.
 
 Everything here is a pure function of small values. A broken machine is made by changing entries of
 :data:`TABLE` or :data:`MAY`, which the real code reads as well.
@@ -176,9 +176,10 @@ TABLE: Final[dict[tuple[Phase, str], Step]] = {
     (_P.OPEN, "hand_over"): Step(_P.HANDED_OVER),
     (_P.FULL, "hand_over"): Step(_P.HANDED_OVER),
     (_P.HANDED_OVER, "refuse"): Step(_P.REFUSED),
+    (_P.AHEAD, "refuse"): Step(_P.REFUSED),
 }
 
-#: What may be done in a phase without leaving it. "reward" is also cancelling, "empty" forgetting and expiring.
+#: What may be done in a phase without leaving it. "reward" is also cancelling, "empty" also expiring.
 MAY: Final[dict[str, frozenset[Phase]]] = {
     "play": frozenset({_P.AHEAD, _P.OPEN}),
     "reward": frozenset({_P.AHEAD, _P.OPEN, _P.FULL}),

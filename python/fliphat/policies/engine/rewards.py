@@ -179,7 +179,7 @@ class Rewards(Identities):
         return len(rows)
 
     def _empty(self, rows: npt.NDArray[np.int64], expired: int) -> None:
-        """Drop the contents of rows; a claim is taken back, so that no fit that has read them is committed."""
+        """Drop the contents of rows; a claim is taken back: no fit that has read them is committed."""
         episode = self.episode
         if not len(rows):
             return

@@ -53,6 +53,8 @@ def set_releases(engine: Engine, releases: Iterable[Released]) -> None:
     if last is not None:
         engine.totals, engine.mark = last.totals, last.mark
         engine.show(last.known)
+    elif not engine.history:
+        engine.show(engine.fit.begin())  # with the arms that were read, not those it was made with
 
 
 def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

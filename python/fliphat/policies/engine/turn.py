@@ -1,9 +1,9 @@
 """The turn from a full episode to the next: claim, fit, commit, ask the witness, show, close.
 
-Each step is one of :data:`fliphat.policies.engine.lifecycle.TABLE`. Cut off anywhere, the turn goes on where it
-was, whoever asks next: a round, `save`, `forget`, or whoever opens the store again. An estimate is fitted inside
-the call that opens the next episode, after that call's own arguments have been checked, and never when a
-reward arrives.
+Each step is one of :data:`fliphat.policies.engine.lifecycle.TABLE`. Cut off anywhere, the turn goes on where
+it was, whoever asks next: a round, `save`, `forget`, or whoever opens the store again. An estimate is fitted
+inside the call that opens the next episode, after that call's own arguments have been checked, and never when
+a reward arrives.
 """
 
 from __future__ import annotations

@@ -72,6 +72,6 @@ def left_to(witness: Witness, policy: str, now: Record, checksum: str) -> bool:
 def not_newest() -> StoreError:
     """Return what a copy is told that its witness refused, now and for ever."""
     return StoreError(
-        "the store is not the newest copy: its witness has seen a release, or a hand-over, that this copy did "
-        "not make. It can't go on, because its rows may have been fitted and seen"
+        "the store is not the newest copy: its witness has seen a release, or a hand-over, that this copy "
+        "did not make. It can't go on, because its rows may have been fitted and seen"
     )

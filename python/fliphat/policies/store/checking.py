@@ -1,4 +1,4 @@
-"""Whether a store's tables add up, and what it would cost if they do not. Reads everything, changes nothing."""
+"""Whether a store's tables add up, and what it would cost if they do not. Reads all, changes nothing."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ def check(tx: Transaction, *, embedded: bool) -> tuple[list[str], list[str]]:
     if embedded and tx.all("PRAGMA integrity_check(1)") != [("ok",)]:
         return [], ["the store's file is damaged: put it back as it was when the store was last used"]
     policy, episodes = policy_in(tx), episodes_in(tx)
+    if not episodes:
+        return [], ["the store has lost the policy's episodes: restore what was removed"]
     damage = [*_wrong_episodes(tx, episodes), *_wrong_tallies(tx, policy, episodes, embedded)]
     rows = 0
     if not damage and policy["handed_over"] is None:
@@ -68,8 +70,8 @@ def _wrong_tallies(
     expected = played if policy["with_users"] else 0
     if int(counted) != expected:
         told.append(
-            f"users have {counted} rounds in all instead of {expected}: somebody could be learned from beyond "
-            f"rounds_per_user, and the guarantee would be false. Restore them, or play no more"
+            f"users have {counted} rounds in all instead of {expected}: somebody could be learned from "
+            f"beyond rounds_per_user, and the guarantee would be false. Restore them, or play no more"
         )
     keys = tx.all("SELECT id FROM fliphat_keys")
     wrong = sum(not 1 <= identity % _IDS <= played for (identity,) in keys)
@@ -105,7 +107,7 @@ def _wrong_episodes(tx: Transaction, episodes: list[EpisodeRow]) -> list[str]:
         last, left = number == len(episodes) - 1, len(episodes) - 1 - number
         # An episode that was not passed by is followed by one whose first rounds are played ahead of it.
         first = one.first_round + (one.filled if last or left > 1 else one.room)
-        if (one.phase in _ORDER or one.phase is Phase.REFUSED) == last:
+        if one.phase is not Phase.REFUSED and (one.phase in _ORDER) == last:
             told.append(f"{name} is {one.phase}, and {'the last' if last else 'another follows'}")
         if one.phase not in MAY["see"] and left > 1:
             told.append(f"{name} was never shown, and later ones were")
@@ -120,7 +122,8 @@ def _wrong_release(one: EpisodeRow, row: Any, name: str, marks: set[str]) -> lis
     try:
         release = release_in(row)
     except (StoreError, TypeError, ValueError, json.JSONDecodeError) as error:
-        return [f"{name}: {error if isinstance(error, StoreError) else 'its release can not be read'}"]
+        lost = "it was released, and its estimate is not there: it can't be computed again. Restore it"
+        return [f"{name}: {error if isinstance(error, StoreError) else lost}"]
     told = []
     if (release.facts.get("first_round"), release.facts.get("rounds")) != (one.first_round, one.room):
         told.append(f"{name} has the facts of another")
@@ -159,8 +162,8 @@ def _wrong_rows(
         cut = sum(_is_cut(row, width, item, embedded) for row in rows)
         if cut:
             told.append(
-                f"{cut} rows of {name} are damaged or not whole: it can't be fitted. Restore them, or forget() "
-                f"to go on without its rounds"
+                f"{cut} rows of {name} are damaged or not whole: it can't be fitted. Restore them, or "
+                f"forget() to go on without its rounds"
             )
         if any((row[6] is not None) != bool(policy["with_users"]) for row in rows):
             told.append(f"rows of {name} do not say whose they are, or should not")

@@ -143,7 +143,7 @@ def _inspect_store(tx: Transaction, path: str | os.PathLike[str], private: bool)
     policy, seen = policy_in(tx), seen_in(tx)
     settings, engine, reason = _engine(json.loads(policy["settings"]))
     row, due = seen.unseen[-1], seen.unseen[0]
-    if row.phase is Phase.AHEAD and not is_url(path):
+    if not is_url(path):
         row = due  # nobody plays ahead in a directory
     facts: dict[str, Any] = {
         "kind": "database" if is_url(path) else "store",

@@ -143,7 +143,8 @@ def _fill_episode(engine: Engine, kept: SqliteStore, row: EpisodeRow) -> None:
     episode = engine.episode = engine.new_episode(row.first_round)
     if row.room != episode.length or row.episode != episode.index:
         raise StoreError(
-            f"episode {row.episode} has {row.room} rounds in the store, and {episode.length} by this version's plan"
+            f"episode {row.episode} has {row.room} rounds in the store, and {episode.length} by this "
+            f"version's plan"
         )
 
     def play_again(rounds: Iterator[Any]) -> None:
@@ -161,8 +162,8 @@ def _fill_episode(engine: Engine, kept: SqliteStore, row: EpisodeRow) -> None:
         kept.rounds(row, play_again)
         if episode.filled != row.filled:
             raise StoreError(
-                f"the store's episode {row.episode} has {episode.filled} rounds on disk instead of the {row.filled} "
-                f"that were played: put the store back as it was"
+                f"the store's episode {row.episode} has {episode.filled} rounds on disk instead of the "
+                f"{row.filled} that were played: put the store back as it was"
             )
     episode.expired = row.expired
     episode.life = row.life

@@ -42,8 +42,8 @@ class Store:
         ``docs/scale.md``.
     retention : int or datetime.timedelta, optional
         How long a row of the open episode may be kept, in rounds or by the clock. Older ones become rows of
-        zeros, up to an eighth of the time earlier: episodes keep their lengths and learn from fewer rows. Kept
-        with the store: another opening may give a shorter one, and no longer one.
+        zeros, up to an eighth of the time earlier: episodes keep their lengths and learn from fewer rows.
+        Kept with the store: another opening may give a shorter one, and no longer one.
     reward_timeout : int or datetime.timedelta, optional
         How long after its round, in rounds or by the clock, a reward may come; later ones are dropped as if
         their episode were over. Kept with the store. Neither limit may be chosen by what rounds brought. See

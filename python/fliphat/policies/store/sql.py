@@ -80,8 +80,8 @@ class SqlStore(ABC):
         """Fill new tables."""
         kept = (tables.FORMAT, policy, json.dumps(self.settings.to_dict()), secret)
         tx.do(
-            "INSERT INTO fliphat_policy (single, format, policy, settings, secret, checksum, options, openings,"
-            " with_users, late, witnessed, arms, arms_version, emptied, rewritten)"
+            "INSERT INTO fliphat_policy (single, format, policy, settings, secret, checksum, options,"
+            " openings, with_users, late, witnessed, arms, arms_version, emptied, rewritten)"
             " VALUES (1, ?, ?, ?, ?, ?, ?, -1, ?, 0, ?, ?, 0, 0, 0)",
             *(*kept, tables.checksum(*kept), json.dumps(options)),
             *(True if options.get("users") == "required" else None, False, json.dumps(arms)),
@@ -89,7 +89,7 @@ class SqlStore(ABC):
         _insert_episode(tx, EpisodeRow(0, 1, room, 0, 0, 0, 0, Phase.OPEN, "", 0, 0.0))
 
     def join(self, tx: Transaction, policy: str, options: dict[str, Any]) -> dict[str, Any]:
-        """Check what there is, count this opening, and return the policy's row with its options brought up."""
+        """Check what there is, count this opening, and return the policy's row."""
         kept = policy_in(tx)
         if kept["policy"] != policy:
             raise StoreError(
@@ -181,11 +181,8 @@ class SqlStore(ABC):
             life = lifecycle.step(row.life, event, given)
             write_life(tx, episode, life)
             if event == "claim" and row.phase is Phase.FULL:
-                ahead = EpisodeRow(
-                    *(episode + 1, row.first_round + row.room, next_room, 0, row.releases, row.arms, 0),
-                    *(Phase.AHEAD, "", 0, 0.0),
-                )
-                _insert_episode(tx, ahead)
+                following = (episode + 1, row.first_round + row.room, next_room, 0, row.releases, row.arms, 0)
+                _insert_episode(tx, EpisodeRow(*following, Phase.AHEAD, "", 0, 0.0))
             elif event == "commit":
                 assert release is not None
                 tx.do(
@@ -199,6 +196,9 @@ class SqlStore(ABC):
                 # Totals of the release before are needed no more; of a copy that was refused, none are.
                 last = episode - 1 if event == "close" else episode
                 tx.do("UPDATE fliphat_episodes SET totals = NULL WHERE episode <= ?", last)
+                if event == "refuse" and row.phase is Phase.COMMITTED:  # nobody may play ahead of it either
+                    ahead, _ = self._row(tx, episode + 1)
+                    write_life(tx, episode + 1, lifecycle.step(ahead.life, "refuse"))
                 if event == "close":
                     self.drop_rounds(tx, row.first_round, row.first_round + row.room)
             return life
@@ -238,6 +238,10 @@ class SqlStore(ABC):
         """Keep one of the policy's own numbers; whether it is witnessed is no JSON."""
         given = value if isinstance(value, bool) else json.dumps(value)
         self.run("keep", lambda tx, again: tx.do(f"UPDATE fliphat_policy SET {name} = ?", given))
+
+    def try_writing(self) -> None:
+        """Write what is there already, as durably as a round is kept; raises what keeping a round would."""
+        self.run("try", lambda tx, again: tx.do("UPDATE fliphat_policy SET format = format"))
 
     def hand_over(self, episode: int, path: Path, checksum: str) -> None:
         """Keep that the policy goes on in a file, which is on disk and not yet sealed."""
@@ -398,7 +402,8 @@ def _joined_options(kept: dict[str, Any], given: dict[str, Any]) -> dict[str, An
             continue
         if name == "retention" and before is not None and not _stricter(asked, before):
             raise StoreError(
-                f"retention is kept with the store and can only be made shorter: it was {before!r}, got {asked!r}"
+                f"retention is kept with the store and can only be made shorter: it was {before!r}, "
+                f"got {asked!r}"
             )
         together[name] = asked
     return together

@@ -44,9 +44,9 @@ _GROUP: Final = 0.1
 _SYNCHRONOUS = "FULL"  # tests that do not stop the machine set it to OFF
 _NEW: Final = FILE + ".new-"
 _LOST: Final = (
-    "without it nobody knows which budget was promised and spent. Put it back as it was when the store was last "
-    "used, with what lies beside it; if no round was ever played with this store, remove the directory and "
-    "begin anew"
+    "without it nobody knows which budget was promised and spent. Put it back as it was when the store was "
+    "last used, with what lies beside it; if no round was ever played with this store, remove the directory "
+    "and begin anew"
 )
 #: Columns of a round, in the order of its checksum.
 ROUND: Final = "round, id, learned, sparse, attempt, played, owner, columns, numbers"
@@ -194,6 +194,9 @@ class SqliteStore(SqlStore):
         """See :class:`SqlStore`; whatever calls were held comes before."""
         with self:
             self._write_held()
+            if name == "look":
+                assert self._connection is not None
+                return work(_Transaction(self._connection), False)
             return self._transaction(name, lambda tx: work(tx, False), sync=True)
 
     def _transaction(self, name: str, work: Callable[[Transaction], _Result], *, sync: bool) -> _Result:

@@ -1,4 +1,4 @@
-"""Where a witness is: a small file, or a row of another database. See :mod:`fliphat.policies.engine.witness`."""
+"""Where a witness is: a small file, or a row of another database."""
 
 from __future__ import annotations
 

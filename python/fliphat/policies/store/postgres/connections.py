@@ -167,8 +167,8 @@ def _passes(error: psycopg.Error) -> bool:
     state = error.sqlstate
     if state is None:  # the connection's own: it was lost, or could not be made
         return isinstance(error, psycopg.OperationalError)
-    # Shut down, crashed, starting up, out of connections, idle for too long in a transaction, a statement that
-    # has to be prepared again, or lost.
+    # Shut down, crashed, starting up, out of connections, idle for too long in a transaction, a statement
+    # that has to be prepared again, or lost.
     return state in ("57P01", "57P02", "57P03", "53300", "25P03", "26000") or state.startswith("08")
 
 

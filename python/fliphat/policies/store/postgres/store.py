@@ -58,7 +58,8 @@ _WAIT_FOR_DISK: Final = b"SELECT pg_logical_emit_message(true, 'fliphat', '')"
 #: Seconds that an age can have at most here: a longer one is none.
 _LONGEST_AGE: Final = 3e9
 _EMPTY: Final = (
-    "UPDATE fliphat_rewards SET reward = 'Infinity' WHERE round IN (SELECT round FROM fliphat_rounds WHERE {})",
+    "UPDATE fliphat_rewards SET reward = 'Infinity' WHERE round IN"
+    " (SELECT round FROM fliphat_rounds WHERE {})",
     "UPDATE fliphat_rounds SET learned = false, columns = NULL, numbers = NULL, checksum = NULL WHERE {}",
 )
 
@@ -186,7 +187,8 @@ class PostgresStore(SqlStore):
                 identity
                 for (identity,) in tx.all(
                     "SELECT a.id FROM fliphat_rounds AS a JOIN fliphat_episodes AS e"
-                    f" ON a.round >= e.first_round AND a.round < e.first_round + e.filled AND phase IN ({allowed})"
+                    " ON a.round >= e.first_round AND a.round < e.first_round + e.filled"
+                    f" AND phase IN ({allowed})"
                     " LEFT JOIN fliphat_rewards AS b ON b.round = a.round WHERE b.round IS NULL"
                     " AND a.round >= e.first_round + greatest(e.filled - ?::bigint, 0)"
                     f" AND a.played >= coalesce({self.clock} - ?::double precision, '-Infinity')"
@@ -344,8 +346,8 @@ class PostgresStore(SqlStore):
             for _, columns, numbers, kept, _ in listed:
                 if numbers is not None and kept != zlib.crc32(numbers, zlib.crc32(columns or b"")):
                     raise StoreError(
-                        f"a row of episode {row.episode} is damaged, its checksum does not match: restore it, or "
-                        f"forget() to go on without the episode's rows"
+                        f"a row of episode {row.episode} is damaged, its checksum does not match: restore "
+                        f"it, or forget() to go on without the episode's rows"
                     )
             faults.reached("rows read")
             yield at, listed
