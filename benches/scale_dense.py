@@ -32,11 +32,12 @@ class Peaks(threading.Thread):
 
 
 def run(rounds, dim, limit):
-    from fliphat import FLIPHAT
+    from fliphat import FLIPHAT, Store
     from fliphat.environments import SparseLinear
     from fliphat.simulation import play
 
-    policy = FLIPHAT(dim, 10, epsilon=1.0, delta=1e-6, reward_scale=1.5, seed=1, memory_limit=limit)
+    kept = Store(memory_limit=limit)
+    policy = FLIPHAT(dim, 10, epsilon=1.0, delta=1e-6, reward_scale=1.5, seed=1, store=kept)
     peaks = Peaks()
     peaks.start()
     began = time.perf_counter()

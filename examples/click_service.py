@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from fliphat import FLIPHAT, Iht
+from fliphat import FLIPHAT, Iht, Store
 
 COLUMNS, ITEMS, COMMON, RARE = 20_000, 4, 6, 6
 BATCH, REQUESTS = 256, 60_000
@@ -25,7 +25,7 @@ def open_service(directory: Path) -> FLIPHAT:
     """Open the policy, new or where it was left."""
     return FLIPHAT(
         dim=COLUMNS, sparsity=4, epsilon=2.0, delta=1e-5, loss="logistic", fit=Iht(gradient_clip=1.0),
-        store=directory, durability="batch",
+        store=Store(directory, durability="batch"),
     )  # fmt: skip
 
 

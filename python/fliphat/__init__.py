@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fliphat.fit.options import Iht, Pursuit
     from fliphat.lab.planning import plan
     from fliphat.lab.tables import simulate
-    from fliphat.policies import FLIPHAT, PrivateLinear
+    from fliphat.policies import FLIPHAT, PrivateLinear, Store
     from fliphat.regression import PrivateSparseClassifier, PrivateSparseRegressor
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "PrivateSparseClassifier",
     "PrivateSparseRegressor",
     "Pursuit",
+    "Store",
     "__version__",
     "kernels",
     "plan",
@@ -44,6 +45,7 @@ _LAZY = {
     "Pursuit": "fliphat.fit.options",
     "PrivateSparseClassifier": "fliphat.regression",
     "PrivateSparseRegressor": "fliphat.regression",
+    "Store": "fliphat.policies",
     "plan": "fliphat.lab.planning",
     "simulate": "fliphat.lab.tables",
 }

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from dense_twin import POLICIES
-from fliphat import Iht
+from fliphat import Iht, Store
 
 DIM = 6
 
@@ -21,8 +21,7 @@ def make(directory, durability, policy="FLIPHAT"):
         delta=0.01,
         first_episode=5,
         fit=Iht(growth=2),
-        store=directory,
-        durability=durability,
+        store=Store(directory, durability=durability),
     )
 
 

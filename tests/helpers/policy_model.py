@@ -1,6 +1,6 @@
 """A pure-Python model of the policy: what must be learned from which rounds, whatever happens in between.
 
-The states of an episode are those of `fliphat.policies.store.directory.ledger`: open -> claimed -> committed -> released. The
+The phases of an episode are those of `fliphat.policies.engine.lifecycle`. The
 model plays all rounds in one list and derives from it what a fit must be given; `Fits` stands in for the fit and
 keeps what it was given.
 """
@@ -13,8 +13,8 @@ import numpy as np
 from fliphat.fit.dense import Dense
 from fliphat.fit.iht import IhtFit
 from fliphat.fit.known import KnownEstimate, SparseEstimate
-from fliphat.policies.store import files
-from fliphat.policies.store.directory import ledger
+from fliphat.policies.engine import files
+from fliphat.policies.store import sqlite
 
 DIM = 4
 GROWTH = 1.75  # neither the default nor the doubling of the paper: both would hide a mix-up
@@ -147,9 +147,8 @@ class Fits:
 def without_syncs(monkeypatch):
     """Leave out waiting for the disk, which only a machine that stops would notice."""
     monkeypatch.setattr(files, "sync", lambda _: None)
-    monkeypatch.setattr(files, "sync_all", lambda _: None)
     monkeypatch.setattr(files, "sync_directory", lambda _: None)
-    monkeypatch.setattr(ledger, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(sqlite, "_SYNCHRONOUS", "OFF")
 
 
 def same(seen, expected):

@@ -5,11 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 from flat_options import nested
-from fliphat import FLIPHAT
-from fliphat.policies.store import faults
+from fliphat import FLIPHAT, Store
+from fliphat.policies.engine import faults
 from policy_model import DIM, GROWTH
 
 FIRST = 3
+OPTIONS = ("witness", "durability", "memory_limit", "retention", "reward_timeout", "users")
 
 
 class Crash(BaseException):
@@ -17,6 +18,9 @@ class Crash(BaseException):
 
 
 def open_store(store, **changes):
+    """A policy in a store; options of the store may be among the changes."""
+    options = {name: changes[name] for name in OPTIONS if name in changes}
+    rest = {name: value for name, value in changes.items() if name not in OPTIONS}
     arguments = {
         "dim": DIM,
         "sparsity": 1,
@@ -25,7 +29,7 @@ def open_store(store, **changes):
         "first_episode": FIRST,
         "growth": GROWTH,
     }
-    return FLIPHAT(**nested(arguments | changes), store=store)
+    return FLIPHAT(**nested(arguments | rest), store=Store(store, **options))
 
 
 def kill(policy):

@@ -10,7 +10,6 @@ from scipy.stats import chisquare
 from fliphat import FLIPHAT
 from fliphat.environments import SparseLinear
 from fliphat.evaluation import Log, replay
-from fliphat.policies.store.directory import ledger
 from fliphat.simulation import play
 
 ARGUMENTS = {"dim": 4, "sparsity": 2, "epsilon": 5.0, "delta": 1e-2, "first_episode": 200}
@@ -154,22 +153,3 @@ def test_a_replay_explores_too():
         for share in (0.0, 1.0)
     ]
     assert means[0].mean() > 0.4 > 0.15 > abs(means[1].mean())
-
-
-def test_a_store_of_format_2_is_brought_up_to_date(tmp_path):
-    arguments = ARGUMENTS | {"first_episode": 12, "store": tmp_path / "store"}
-    X = np.random.default_rng(0).standard_normal((20, 3, 4)).astype(np.float32)
-    with FLIPHAT(**arguments) as policy:
-        made = [policy.select(x, key=i) for i, x in enumerate(X)]
-        assert len(policy.history) == 1
-    with ledger.Ledger(tmp_path / "store" / "ledger.sqlite3").transaction() as connection:
-        connection.execute("CREATE TABLE old AS SELECT digest, id, arm, valid, episode FROM keys")
-        connection.execute("DROP TABLE keys")
-        connection.execute("ALTER TABLE old RENAME TO keys")
-        ledger.put(connection, "version", 2)
-        ledger.put(connection, "checksum of keys", ledger._sum(connection.execute("SELECT * FROM keys")))
-    with FLIPHAT(**arguments) as policy:
-        again = [policy.select(x, key=i) for i, x in enumerate(X)]
-    assert [one[:4] for one in again] == [one[:4] for one in made]
-    known = [not math.isnan(one.probability) for one in again]
-    assert known == [False] * 12 + [True] * 8  # those of the open episode are in its journal

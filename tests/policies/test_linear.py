@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fliphat import FLIPHAT, PrivateLinear
+from fliphat import FLIPHAT, PrivateLinear, Store
 from fliphat.policies import CopyError, Decision, Policy, SnapshotError, StoreError
 from fliphat.policies.store.inspect import inspect_path, verify_path
 
@@ -247,7 +247,7 @@ def test_late_rewards_are_counted_and_forgotten_rows_are_zeros():
 
 @pytest.mark.parametrize("ids", [("a", "b", "c"), (3, -1, 7), (b"\x00", b"\xff", b"q")])
 def test_a_store_keeps_rounds_arms_and_what_was_learned(tmp_path, ids):
-    path, settings = tmp_path / "store", {"arms": ids, "store": tmp_path / "store", "durability": "batch"}
+    path, settings = tmp_path / "store", {"arms": ids, "store": Store(tmp_path / "store", durability="batch")}
     with make(**settings) as policy:
         play(policy, 25, good=ids[1])
         waiting = policy.select(np.ones(3), key="k")
@@ -274,7 +274,7 @@ def test_a_store_keeps_rounds_arms_and_what_was_learned(tmp_path, ids):
         assert opened.arms == arms
     with pytest.raises(SnapshotError, match="not a FLIPHAT"):
         FLIPHAT.open(path)
-    assert (path / "ledger.sqlite3").exists()
+    assert (path / "policy.sqlite3").exists()
 
 
 def test_a_store_refuses_ids_that_it_cannot_hold_and_other_policies(tmp_path):
@@ -284,7 +284,7 @@ def test_a_store_refuses_ids_that_it_cannot_hold_and_other_policies(tmp_path):
         make([(1, 2), (3, 4)], store=tmp_path / "a")
     assert not (tmp_path / "a").exists()
     make(store=tmp_path / "b").close()
-    with pytest.raises(StoreError, match="other arguments"):
+    with pytest.raises(StoreError, match="holds a PrivateLinear, not a FLIPHAT"):
         FLIPHAT(3, 1, 1.0, 1e-2, store=tmp_path / "b")
     with make(store=tmp_path / "b") as policy, pytest.raises(TypeError, match="got tuple"):
         policy.add_arm((1, 2))

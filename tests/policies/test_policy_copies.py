@@ -167,13 +167,13 @@ def test_closing_in_a_child_neither_waits_nor_unlocks(tmp_path):
 
 def in_the_middle(monkeypatch, call, action):
     """Run `action` in a signal's handler while `call` is at one of its durable steps."""
-    from fliphat.policies.store import faults
+    from fliphat.policies.engine import faults
 
     old = signal.signal(signal.SIGUSR1, lambda *_: action())
     done = []
 
     def reached(point):
-        if point == "frame written" and not done:
+        if point == "calls durable" and not done:
             done.append(point)
             os.kill(os.getpid(), signal.SIGUSR1)
 

@@ -81,18 +81,15 @@ def test_a_fit_makes_no_second_copy(monkeypatch, sparse, stored, tmp_path):
 
     def spy(native, *rest):
         given = native[2] if sparse else native
-        if stored:
-            shared.append(isinstance(given.base, np.memmap) or isinstance(given, np.memmap))
-        else:
-            shared.append(np.shares_memory(given, rows.values if sparse else rows.array))
+        shared.append(np.shares_memory(given, rows.values if sparse else rows.array))
         return real(native, *rest)
 
     monkeypatch.setattr(_niht._native, "niht_fit", spy)
     row = X[:1] if sparse else X[0]
     # The next episode's rows are allocated in the same call; they are not a copy.
-    following = 0 if sparse or stored else 2 * N * DIM * 4
+    following = 0 if sparse else 2 * N * DIM * 4
     _, peak, _ = held_by(lambda: policy.select(row))
     assert shared == [True]
-    # Rewards as the kernel takes them, offsets, and with a store the 56 bytes a round of its journal.
-    aside = (20 + (120 if stored else 0)) * N + 2**17
+    # Rewards as the kernel takes them, and offsets.
+    aside = 20 * N + 2**17
     assert peak - following < 0.5 * N * (PER_ROW if sparse else DIM) * 4 + aside

@@ -50,7 +50,6 @@ BAD = [
     ({"dtype": "float16"}, ValueError, "dtype must be float32 or float64, got 'float16'"),
     ({"dtype": "nonsense"}, ValueError, "dtype must be float32 or float64, got 'nonsense'"),
     ({"seed": -1}, ValueError, "seed must be an integer from 0"),
-    ({"durability": "none"}, ValueError, "durability must be one of 'full', 'batch'"),
     ({"step_size": 1e-300, "gradient_clip": 1e-200}, ValueError, r"step_size \* clip"),
 ]
 

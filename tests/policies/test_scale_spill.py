@@ -13,22 +13,21 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Store
 from fliphat.environments import SparseClicks, SparseLinear
 from fliphat.policies import SpillError
-from fliphat.policies.engine import rows
+from fliphat.policies.engine import files, rows
 from fliphat.policies.engine.rows import spill
 from fliphat.policies.engine.rows.limits import checked_memory_limit
-from fliphat.policies.store import files
 from fliphat.simulation import play
 
 DIM, ARMS, FIRST = 40, 3, 32
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
 
 
-def make(limit, **changes):
+def make(limit, store=None, **changes):
     arguments = {"dim": DIM, "sparsity": 4, "epsilon": 5.0, "delta": 0.01, "first_episode": FIRST, "seed": 3}
-    return FLIPHAT(**arguments | changes, memory_limit=limit)
+    return FLIPHAT(**arguments | changes, store=Store(store, memory_limit=limit))
 
 
 def contexts(rng, sparse, rounds):
@@ -147,13 +146,15 @@ def test_saving_and_loading_under_another_limit(tmp_path, sparse, before, after)
 
 
 def test_a_store_may_be_opened_with_another_limit(tmp_path):
-    given = {"store": tmp_path / "s", "durability": "batch"}
-    with make("1GB", **given) as policy:
+    memory = make(None)
+    with make("1GB", store=tmp_path / "s") as policy:
         drive(policy, False, 40)
-    with make(0, **given) as policy:
-        assert policy.rounds == 40
+        assert not place(policy)
+    with make(0, store=tmp_path / "s") as policy:
+        assert policy.rounds == 40 and place(policy)  # the working copy is made anew, in a file now
         drive(policy, False, 40)
-        assert not place(policy)  # its rows are in the store's own files
+        rounds = policy.rounds
+    drive(memory, False, rounds)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -220,12 +221,12 @@ def test_the_file_is_private_has_no_name_and_vanishes(tmp_path, monkeypatch, spa
 ANONYMOUS = """
 import sys
 import numpy as np
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Store
 def anonymous():
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 policy = FLIPHAT(dim=1000, sparsity=5, epsilon=1.0, delta=0.01, first_episode=40_000,
-                 memory_limit=None if sys.argv[1] == "none" else sys.argv[1])
+                 store=Store(memory_limit=None if sys.argv[1] == "none" else sys.argv[1]))
 X = np.random.default_rng(0).standard_normal((1000, 1, 1000), dtype=np.float32)
 policy.update_batch(policy.select_batch(X), np.ones(1000))
 before = anonymous()
@@ -256,9 +257,9 @@ def test_a_forked_child_does_not_hold_the_file(tmp_path):
     code = """
 import os, sys
 import numpy as np
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Store
 from fliphat.policies.engine.rows import spill
-policy = FLIPHAT(dim=4, sparsity=1, epsilon=1.0, delta=0.01, memory_limit=0)
+policy = FLIPHAT(dim=4, sparsity=1, epsilon=1.0, delta=0.01, store=Store(memory_limit=0))
 policy.select(np.ones((2, 4)))
 child = os.fork()
 if child == 0:
@@ -351,7 +352,7 @@ def test_a_file_cut_off_is_an_error_and_not_the_end_of_the_process(sparse, fille
     for _ in range(2):
         with pytest.raises(SpillError, match=r"was cut off: they are lost\. forget\(\) goes on"):
             one(policy, np.random.default_rng(1), sparse)
-        assert public(policy) == before and not policy._engine.episode.claimed
+        assert public(policy) == before and policy._engine.episode.life.phase in ("open", "full")
     policy.forget()
     drive(policy, sparse, 100)
     assert policy.rounds == filled + 100 and len(policy.history) >= 2
@@ -381,11 +382,11 @@ def test_a_real_limit_of_the_system():
     code = """
 import resource, signal
 import numpy as np
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Store
 from fliphat.policies import SpillError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (65536, resource.RLIM_INFINITY))
-policy = FLIPHAT(dim=256, sparsity=2, epsilon=5.0, delta=0.01, first_episode=100, memory_limit=0)
+policy = FLIPHAT(dim=256, sparsity=2, epsilon=5.0, delta=0.01, first_episode=100, store=Store(memory_limit=0))
 X = np.random.default_rng(0).standard_normal((2, 256))
 played = 0
 try:

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fliphat import FLIPHAT, PrivateLinear
+from fliphat import FLIPHAT, PrivateLinear, Store
 from fliphat.policies.engine import each
 from fliphat.policies.engine.each import Single
 from fliphat.policies.store.inspect import verify_path
@@ -103,7 +103,7 @@ def test_together_is_one_by_one(make, stored, drawn, users, tmp_path_factory, mo
             name = user if users or number % 7 == 0 else None  # now and then against the rule
             groups[-1].append(Single(contexts_of(make, kind, number), name, key))
     directory = tmp_path_factory.mktemp("s") / "store"
-    more = {"store": directory, "durability": "group"} if stored else {}
+    more = {"store": Store(directory, durability="group")} if stored else {}
     policy, twin = make(seed=3, **more), make(seed=3)
     assert together(policy, groups) == one_by_one(twin, [one for group in groups for one in group])
     assert state(policy) == state(twin)
@@ -133,7 +133,7 @@ def test_a_group_over_several_episodes_is_one_by_one(make):
 
 def test_the_key_of_an_episodes_last_round_is_kept(tmp_path):
     asked = [Single(contexts_of(sparse_policy, "good", i), None, f"k{i}") for i in range(9)]
-    policy = sparse_policy(seed=1, store=tmp_path / "s", durability="group")
+    policy = sparse_policy(seed=1, store=Store(tmp_path / "s", durability="group"))
     expected = together(policy, [asked[:6], asked[6:]])  # the seventh is alone in its frame
     policy.close()
     with FLIPHAT.open(tmp_path / "s") as again:

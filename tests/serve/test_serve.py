@@ -12,8 +12,8 @@ pytest.importorskip("starlette", reason="needs fliphat[serve]")
 pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
-from fliphat import FLIPHAT
-from fliphat.policies.store import files
+from fliphat import FLIPHAT, Store
+from fliphat.policies.engine import files
 from fliphat.serve import Limits, ServerError, compact, openapi
 from served import OPERATOR, WRITE, served
 from served import number as number_of
@@ -34,12 +34,12 @@ def store(tmp_path):
 
 @pytest.fixture
 def server(store):
-    with served(lambda: FLIPHAT(**ARGUMENTS, store=store, durability="group")) as server:
+    with served(lambda: FLIPHAT(**ARGUMENTS, store=Store(store, durability="group"))) as server:
         yield server
 
 
 def seeded(store=None):
-    return lambda: FLIPHAT(**ARGUMENTS, seed=5, store=store, durability="group")
+    return lambda: FLIPHAT(**ARGUMENTS, seed=5, store=Store(store, durability="group"))
 
 
 @pytest.mark.parametrize("how", ["json", "compact", "client"])
@@ -236,7 +236,9 @@ def test_addresses_that_read_answer_while_an_estimate_is_fitted(server):
 
 def test_whoever_waits_too_long_is_told_whether_it_happened(store):
     limits = Limits(wait=0.4)
-    with served(lambda: FLIPHAT(**ARGUMENTS, store=store, durability="group"), limits=limits) as server:
+    with served(
+        lambda: FLIPHAT(**ARGUMENTS, store=Store(store, durability="group")), limits=limits
+    ) as server:
         begun, go_on = threading.Event(), threading.Event()
         real = server.owner._policy._select_each
 
@@ -263,7 +265,9 @@ def test_whoever_waits_too_long_is_told_whether_it_happened(store):
 
 def test_more_than_may_wait_are_refused_at_once(store):
     limits = Limits(waiting=1)
-    with served(lambda: FLIPHAT(**ARGUMENTS, store=store, durability="group"), limits=limits) as server:
+    with served(
+        lambda: FLIPHAT(**ARGUMENTS, store=Store(store, durability="group")), limits=limits
+    ) as server:
         policy, begun, go_on = server.owner._policy, threading.Event(), threading.Event()
         real = policy._select_each
         policy._select_each = lambda *given: (begun.set(), go_on.wait(30), real(*given))[2]
@@ -301,7 +305,7 @@ def test_stopping_answers_what_was_accepted_and_keeps_it(store):
                 with lock:
                     answers.append(number_of(decision.id))
 
-    with served(lambda: FLIPHAT(**ARGUMENTS, store=store, durability="group")) as server:
+    with served(lambda: FLIPHAT(**ARGUMENTS, store=Store(store, durability="group"))) as server:
         threads = [threading.Thread(target=play, args=(i,)) for i in range(4)]
         for thread in threads:
             thread.start()

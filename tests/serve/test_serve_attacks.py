@@ -17,8 +17,8 @@ pytest.importorskip("starlette", reason="needs fliphat[serve]")
 pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
-from fliphat import FLIPHAT
-from fliphat.policies.store import files
+from fliphat import FLIPHAT, Store
+from fliphat.policies.engine import files
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.serve import Client, Limits, ServerError, compact, owner
 from served import OPERATOR, WRITE, Process, lines_of_the_log, served
@@ -39,7 +39,7 @@ def shared(tmp_path_factory):
     """A server that no test may break for the next."""
     store = tmp_path_factory.mktemp("shared") / "store"
     with served(
-        lambda: FLIPHAT(**ARGUMENTS, store=store, durability="group"),
+        lambda: FLIPHAT(**ARGUMENTS, store=Store(store, durability="group")),
         limits=Limits(body=20_000, read=0.5, idle=0.7, rounds=40),
         log_requests=True,
     ) as server:
@@ -208,7 +208,7 @@ def test_nan_is_one_round_that_is_not_learned_from(shared):
 
 def test_sql_in_users_and_keys_is_only_a_name(tmp_path):
     evil = "'; DROP TABLE users; --"
-    opened = served(lambda: FLIPHAT(**ARGUMENTS, store=tmp_path / "s", durability="group"))
+    opened = served(lambda: FLIPHAT(**ARGUMENTS, store=Store(tmp_path / "s", durability="group")))
     with opened as server, server.client() as client:
         first = client.select(GOOD, user=evil, key=evil)
         for number in range(60):  # into the ledger, when the episode is released
@@ -346,7 +346,7 @@ def test_no_body_is_an_internal_error_or_counts_what_was_refused(shared, path, b
 @pytest.mark.parametrize(("function", "code"), [("write_all", errno.ENOSPC), ("sync_all", errno.EROFS)])
 def test_a_store_that_fails_loses_nothing_acknowledged_and_comes_back(tmp_path, monkeypatch, function, code):
     monkeypatch.setattr(owner, "_REOPEN", 0.05)
-    with served(lambda: FLIPHAT(**ARGUMENTS, store=tmp_path / "s", durability="group")) as server:
+    with served(lambda: FLIPHAT(**ARGUMENTS, store=Store(tmp_path / "s", durability="group"))) as server:
         acknowledged = {}
 
         def play(number):
@@ -388,7 +388,7 @@ def test_answers_wait_for_the_sync_of_their_round(tmp_path, monkeypatch):
         real(descriptors)
         synced.append({os.readlink(f"/proc/self/fd/{one}").rsplit(".", 1)[-1] for one in descriptors})
 
-    with served(lambda: FLIPHAT(**ARGUMENTS, store=tmp_path / "s", durability="group")) as server:
+    with served(lambda: FLIPHAT(**ARGUMENTS, store=Store(tmp_path / "s", durability="group"))) as server:
         server.ask("POST", "/select", {"contexts": GOOD.tolist()})
         monkeypatch.setattr(files, "sync_all", watched)
         for number in range(1, 4):
@@ -402,7 +402,7 @@ def test_answers_wait_for_the_sync_of_their_round(tmp_path, monkeypatch):
 def test_control_an_owner_that_does_not_sync_would_be_noticed(tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(FLIPHAT, "flush", lambda self: None)
-    with served(lambda: FLIPHAT(**ARGUMENTS, store=tmp_path / "s", durability="group")) as server:
+    with served(lambda: FLIPHAT(**ARGUMENTS, store=Store(tmp_path / "s", durability="group"))) as server:
         server.ask("POST", "/select", {"contexts": GOOD.tolist()})
         real = files.sync_all
         monkeypatch.setattr(files, "sync_all", lambda descriptors: (calls.append(1), real(descriptors)))
@@ -478,7 +478,7 @@ def test_a_server_that_is_ended_under_load_keeps_what_it_acknowledged(tmp_path, 
 
 
 def test_a_lost_answer_is_asked_for_again_and_counts_once(tmp_path):
-    with served(lambda: FLIPHAT(**ARGUMENTS, store=tmp_path / "s", durability="group")) as server:
+    with served(lambda: FLIPHAT(**ARGUMENTS, store=Store(tmp_path / "s", durability="group"))) as server:
         client = server.client()
         real = client._connection.getresponse
         lost = []

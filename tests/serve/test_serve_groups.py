@@ -14,7 +14,7 @@ pytest.importorskip("starlette", reason="needs fliphat[serve]")
 pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
-from fliphat import FLIPHAT, PrivateLinear
+from fliphat import FLIPHAT, PrivateLinear, Store
 from fliphat.policies.store.inspect import verify_path
 from fliphat.serve import Client, ServerError
 from served import OPERATOR, WRITE, number, served
@@ -24,12 +24,12 @@ DIM = 6
 
 def sparse(store):
     arguments = {"dim": DIM, "sparsity": 2, "epsilon": 1.0, "delta": 0.01, "first_episode": 8}
-    return FLIPHAT(**arguments, store=store, durability="group")
+    return FLIPHAT(**arguments, store=Store(store, durability="group"))
 
 
 def dense(store):
     arguments = {"dim": DIM, "epsilon": 1.0, "delta": 0.01, "context_norm": 2.0, "first_episode": 8}
-    return PrivateLinear(["red", "blue"], **arguments, store=store, durability="group")
+    return PrivateLinear(["red", "blue"], **arguments, store=Store(store, durability="group"))
 
 
 def good(make, number):
@@ -159,7 +159,7 @@ def test_what_cant_be_shown_takes_no_round_back(tmp_path, monkeypatch):
 DYING = """
 import os, sys
 from fliphat.cli import main
-from fliphat.policies.store import files
+from fliphat.policies.engine import files
 real = files.sync_all
 def dying(descriptors):
     if os.path.exists(sys.argv[2] + ".die"):

@@ -10,7 +10,7 @@ pytest.importorskip("starlette", reason="needs fliphat[serve]")
 pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
-from fliphat import FLIPHAT, PrivateLinear
+from fliphat import FLIPHAT, PrivateLinear, Store
 from fliphat.lab.display.store_report import store_lines
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.policies.types import StoreError
@@ -24,7 +24,7 @@ ARGUMENTS = {"arms": ARMS, "dim": DIM, "epsilon": 1.0, "delta": 0.01, "context_n
 
 
 def made(store=None, **more):
-    return PrivateLinear(**ARGUMENTS, **more, store=store, durability="group")
+    return PrivateLinear(**ARGUMENTS, **more, store=Store(store, durability="group"))
 
 
 def contexts(number, *shape):
@@ -208,7 +208,9 @@ def test_nan_is_one_round_that_is_not_learned_from(server):
 
 def test_rows_for_one_round_are_not_taken_for_rounds_of_fliphat(tmp_path):
     def opened():
-        return FLIPHAT(dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, store=tmp_path / "s", durability="group")
+        return FLIPHAT(
+            dim=DIM, sparsity=2, epsilon=1.0, delta=0.01, store=Store(tmp_path / "s", durability="group")
+        )
 
     with served(opened) as server, server.client() as client:
         for wrong in (contexts(0, 3), sp.csr_array(contexts(0, 3))):

@@ -5,7 +5,8 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from fliphat.policies.store import faults
+from fliphat.policies import StoreError
+from fliphat.policies.engine import faults
 from policy_model import DIM
 from small_store import Crash, kill, open_store
 
@@ -33,11 +34,7 @@ class Time:
         self.passed += seconds
         if self.server is not None:
             with self.server.connect(self.place) as admin:
-                for half in (0, 1):
-                    admin.execute(
-                        f"UPDATE fliphat_rounds_{half} SET played = played - make_interval(secs => %s)",
-                        (seconds,),
-                    )
+                admin.execute("UPDATE fliphat_rounds SET played = played - %s", (seconds,))
 
     def holds(self, value):
         """Whether a file of the store has these bytes."""
@@ -122,14 +119,41 @@ def test_retention_in_rounds_empties_rows_and_moves_no_boundary(place, fits):
         assert policy.history[0].rounds == 40
 
 
-def test_ages_need_not_be_the_same_at_every_opening(place, fits):
-    with open_store(place, first_episode=6) as policy:
+def test_ages_are_kept_with_the_store_and_retention_is_never_weakened(place, fits):
+    with open_store(place, first_episode=6, retention=40, reward_timeout=1) as policy:
         first = policy.select(contexts(1.0))
         policy.select(contexts(2.0))
-    with open_store(place, first_episode=6, reward_timeout=1) as policy:
+    with open_store(place, first_episode=6) as policy:  # neither is given, both hold
         assert policy.update(first, 1.0) is False
-    with open_store(place, first_episode=6) as policy:
+        assert policy._engine.ages.retention == 40
+    for weaker in (41, timedelta(days=1)):
+        with pytest.raises(StoreError, match="retention is kept with the store and can only be made shorter"):
+            open_store(place, first_episode=6, retention=weaker)
+    with open_store(place, first_episode=6, retention=30, reward_timeout=50) as policy:
         assert policy.update(first, 1.0) is True
+    with open_store(place, first_episode=6) as policy:
+        assert policy._engine.ages.retention == 30
+
+
+def test_users_may_be_required_from_the_start(place, fits):
+    with open_store(place, users="required") as policy:
+        assert policy.guarantee.user_ids_checked
+        with pytest.raises(ValueError, match="user must be given in every round"):
+            policy.select(contexts(1.0))
+        policy.select(contexts(1.0), user="a")
+    with open_store(place) as policy:
+        with pytest.raises(ValueError, match="user must be given in every round"):
+            policy.select(contexts(1.0))
+        with pytest.raises(ValueError, match="one kind"):
+            policy.select(contexts(1.0), user=1)
+
+
+def test_users_are_decided_when_the_store_is_made(place):
+    open_store(place).close()
+    with pytest.raises(
+        StoreError, match="users is decided when a store is made: it was None, got 'required'"
+    ):
+        open_store(place, users="required")
 
 
 def test_a_worker_that_ends_before_files_are_written_again_leaves_it_to_the_next(place, time, monkeypatch):
@@ -139,7 +163,7 @@ def test_a_worker_that_ends_before_files_are_written_again_leaves_it_to_the_next
     policy.select(contexts(MARK))
 
     def reached(point):
-        if point == "forgotten":
+        if point == "empty durable":
             raise Crash
 
     with monkeypatch.context() as patch:

@@ -8,7 +8,7 @@ import pytest
 
 from fliphat import PrivateLinear
 from fliphat.fit.dense import Dense
-from fliphat.policies.engine import shared
+from fliphat.policies.store.postgres import worker as shared
 from small_linear import DIM, FIRST, open_linear
 
 ONES = np.ones(DIM) / 4
@@ -92,7 +92,7 @@ def test_a_change_whose_answer_is_lost_is_not_made_twice(server, monkeypatch, po
     with open_linear(url, ["a", "b"]) as policy:
 
         def execute(self, query, *given, **named):
-            change = b"fliphat_change_arms" in query and not lost
+            change = b"SET arms_version" in query and not lost
             if change and point == "first":
                 lost.append(self.close())
                 raise psycopg.OperationalError("the connection is lost")

@@ -24,20 +24,14 @@ CHILD = Path(__file__).parents[1] / "helpers" / "postgres_child.py"
 KILLS, RESTARTS, WORKERS = 100, 10, 4
 
 KEEP = """
-CREATE TABLE kept (episode integer, slot integer, id bigint, reward double precision);
+CREATE TABLE kept (episode integer, slot bigint, id bigint, reward double precision);
 CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_TABLE_NAME = 'fliphat_rounds_0' THEN
-        INSERT INTO kept SELECT (SELECT max(episode) FROM fliphat_episodes WHERE released), slot, id, reward
-            FROM fliphat_rounds_0 LEFT JOIN fliphat_rewards_0 USING (slot);
-    ELSE
-        INSERT INTO kept SELECT (SELECT max(episode) FROM fliphat_episodes WHERE released), slot, id, reward
-            FROM fliphat_rounds_1 LEFT JOIN fliphat_rewards_1 USING (slot);
-    END IF;
-    RETURN NULL;
+    INSERT INTO kept SELECT episode, OLD.round, OLD.id, (SELECT reward FROM fliphat_rewards WHERE round = OLD.round)
+        FROM fliphat_episodes WHERE first_round <= OLD.round ORDER BY episode DESC LIMIT 1;
+    RETURN OLD;
 END $$;
-CREATE TRIGGER keep BEFORE TRUNCATE ON fliphat_rounds_0 EXECUTE FUNCTION keep();
-CREATE TRIGGER keep BEFORE TRUNCATE ON fliphat_rounds_1 EXECUTE FUNCTION keep();
+CREATE TRIGGER keep BEFORE DELETE ON fliphat_rounds FOR EACH ROW EXECUTE FUNCTION keep();
 """
 
 
@@ -89,20 +83,15 @@ def check(said, kept, live, released):
 def of_database(server, url):
     with server.connect(url) as connection:
         kept = connection.execute("SELECT * FROM kept").fetchall()
-        live = [
-            row
-            for (episode,) in connection.execute(
-                "SELECT episode FROM fliphat_episodes WHERE NOT released"
-            ).fetchall()
-            for row in connection.execute(
-                f"SELECT {episode}, slot, id, reward FROM fliphat_rounds_{episode % 2}"
-                f" LEFT JOIN fliphat_rewards_{episode % 2} USING (slot)"
-            ).fetchall()
-        ]
+        live = connection.execute(
+            "SELECT e.episode, a.round, a.id, b.reward FROM fliphat_rounds AS a JOIN fliphat_episodes AS e"
+            " ON a.round >= e.first_round AND a.round < e.first_round + e.filled"
+            " LEFT JOIN fliphat_rewards AS b ON b.round = a.round"
+        ).fetchall()
         released = [
             (episode, bytes(indices).hex() + bytes(numbers).hex())
             for episode, indices, numbers in connection.execute(
-                "SELECT episode, indices, numbers FROM fliphat_episodes WHERE released"
+                "SELECT episode, indices, numbers FROM fliphat_episodes WHERE facts IS NOT NULL"
             ).fetchall()
         ]
     return kept, live, released

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
-from fliphat import FLIPHAT, Iht
+from fliphat import FLIPHAT, Iht, Store
 from policy_model import DIM, GROWTH, Model
 
 
@@ -24,8 +24,8 @@ class DatabaseMachine(machine.PolicyMachine):
     def open(self):
         return FLIPHAT(
             dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=machine.FIRST, fit=Iht(growth=GROWTH),
-            rounds_per_user=self.model.rounds_per_user, durability="full" if self.full else "batch",
-            store=self.url,
+            rounds_per_user=self.model.rounds_per_user,
+            store=Store(self.url, durability="full" if self.full else "batch"),
         )  # fmt: skip
 
     def reopen(self):

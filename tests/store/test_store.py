@@ -7,15 +7,19 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from fliphat import FLIPHAT
+from fliphat.fit.iht import IhtFit
 from fliphat.policies import StoreError
-from fliphat.policies.store import faults, files
-from fliphat.policies.store.directory import ledger
+from fliphat.policies.engine import faults
+from fliphat.policies.store import sqlite
+from fliphat.policies.store.inspect import inspect_path
 from policy_model import DIM, GROWTH, Model, same
 from small_store import FIRST, crash_at, kill, open_store, points_of, twins
 
@@ -68,8 +72,7 @@ def test_released_rows_are_gone_from_the_disk(tmp_path, fits):
     assert any(secret.tobytes() in file.read_bytes() for file in tmp_path.iterdir())
     policy.select(np.ones((1, DIM)))
     kill(policy)
-    names = sorted(file.name for file in tmp_path.iterdir())
-    assert names == ["episode-00001.0.events", "episode-00001.0.rows", "ledger.sqlite3", "lock"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "policy.sqlite3"]
     wide = np.float64(secret).tobytes()
     for file in tmp_path.iterdir():
         assert secret.tobytes() not in file.read_bytes() and wide not in file.read_bytes()
@@ -89,15 +92,15 @@ def test_everything_is_readable_by_the_owner_alone(tmp_path):
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o700
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "s").iterdir()}
-    assert len(modes) >= 5 and set(modes.values()) == {0o600}, modes
+    assert len(modes) >= 4 and set(modes.values()) == {0o600}, modes
 
 
 def test_a_second_process_gets_a_clear_error(tmp_path):
     policy = open_store(tmp_path)
     policy.select(np.ones((2, DIM)))
     code = (
-        f"from fliphat import FLIPHAT\n"
-        f"FLIPHAT(dim={DIM}, sparsity=1, epsilon=1.0, delta=0.01, first_episode={FIRST}, growth={GROWTH}, store={str(tmp_path)!r})"
+        f"from fliphat import FLIPHAT, Iht\n"
+        f"FLIPHAT(dim={DIM}, sparsity=1, epsilon=1.0, delta=0.01, first_episode={FIRST}, fit=Iht(growth={GROWTH}), store={str(tmp_path)!r})"
     )
     second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "StoreError: store" in second.stderr and "is in use by another process" in second.stderr
@@ -114,29 +117,32 @@ def test_other_directories_are_refused(tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["thesis.tex"]
 
 
-def test_a_newer_or_damaged_ledger_is_refused(tmp_path):
+def test_other_formats_and_files_that_are_no_store_are_refused(tmp_path):
     open_store(tmp_path).close()
-    with sqlite3.connect(tmp_path / "ledger.sqlite3") as connection:
-        ledger.put(connection, "version", 9)
-    connection.close()
-    with pytest.raises(StoreError, match=r"written by a newer version \(format 9, this one reads 4\)"):
+    for version, which in ((99, "a newer"), (4, "an earlier")):
+        with closing(sqlite3.connect(tmp_path / "policy.sqlite3")) as connection, connection:
+            connection.execute("UPDATE fliphat_policy SET format = ?", (version,))
+        match = rf"written by {which} version \(format {version}, this one reads 10\)"
+        with pytest.raises(StoreError, match=match):
+            open_store(tmp_path)
+    (tmp_path / "policy.sqlite3").write_bytes(b"not a database, but long enough to look at" * 100)
+    with pytest.raises(StoreError, match="is damaged"):
         open_store(tmp_path)
-    (tmp_path / "ledger.sqlite3").write_bytes(b"not a database, but long enough to look at" * 100)
-    with pytest.raises(StoreError, match="the ledger can't be read or written"):
+    (tmp_path / "ledger.sqlite3").touch()  # as 0.1 kept it
+    with pytest.raises(StoreError, match="written by an earlier version"):
         open_store(tmp_path)
 
 
 def test_after_a_failed_write_the_store_must_be_opened_again(tmp_path, monkeypatch):
     policy = open_store(tmp_path)
     first = policy.select(np.ones((2, DIM)))
+
+    def full(point):
+        raise sqlite3.OperationalError("database or disk is full")
+
     with monkeypatch.context() as patch:
-
-        def full(descriptor, data):
-            os.write(descriptor, bytes(data)[:5])  # a disk that fills up takes a part
-            raise OSError(28, "No space left on device")
-
-        patch.setattr(files, "write_all", full)
-        with pytest.raises(OSError, match="No space left"):
+        patch.setattr(faults, "reached", full)
+        with pytest.raises(StoreError, match="disk is full"):
             policy.update(first, 1.0)
     for call in (lambda: policy.update(first, 1.0), lambda: policy.select(np.ones((2, DIM))), policy.flush):
         with pytest.raises(StoreError, match="failed or was closed: open it again"):
@@ -167,18 +173,10 @@ def test_a_select_cut_off_anywhere(tmp_path, monkeypatch, fits, rounds, sparse):
     X, row = twins(rng, sparse)
     policy, _ = prepare(tmp_path / "dry")
     points = points_of(monkeypatch, lambda: policy.select(X, key="new"))
-    assert {"rows written", "frame written", "frame synced"} <= set(points)
+    assert points[-2:] == ["calls written", "calls durable"]
     if rounds == FIRST:
-        steps = [
-            "before claim",
-            "claimed",
-            "before commit",
-            "commit written",
-            "committed",
-            "unlinked",
-            "released",
-        ]
-        assert [point for point in points if point in steps] == steps
+        steps = [point.split()[0] for point in points if point.endswith("durable")]
+        assert steps == ["claim", "commit", "accept", "show", "close", "calls"]
     for number, point in enumerate(points):
         fits.calls.clear()
         policy, model = prepare(tmp_path / str(number))
@@ -187,7 +185,7 @@ def test_a_select_cut_off_anywhere(tmp_path, monkeypatch, fits, rounds, sparse):
         kill(policy)
         policy = open_store(tmp_path / str(number))
         assert policy.rounds in (rounds, rounds + 1), point
-        if point in ("rows written",):
+        if point == "calls written":
             assert policy.rounds == rounds
         committed = len(policy.history) > len(model.released)
         # What was never committed was never seen, what was is not fitted again.
@@ -218,26 +216,27 @@ def test_an_estimate_is_durable_before_it_is_visible(tmp_path, monkeypatch, fits
 
     monkeypatch.setattr(faults, "reached", look)
     policy.select(np.ones((1, DIM)))
-    for point in ("before claim", "claimed", "before commit", "commit written", "committed"):
+    for point in ("claim durable", "commit written", "commit durable", "accept written", "accept durable"):
         assert visible[point] == (0, 0), point
-    assert visible["unlinked"] == visible["released"] == (1, 1)
+    assert visible["show durable"] == visible["close durable"] == (1, 1)
 
 
 def test_an_update_cut_off_anywhere(tmp_path, monkeypatch, fits):
     dry = open_store(tmp_path / "dry")
     decision = dry.select(np.ones((2, DIM)))
     points = points_of(monkeypatch, lambda: dry.update(decision, 1.0))
-    assert points == ["frame written", "frame synced"]
-    for number in range(len(points)):
+    assert points == ["calls written", "calls durable"]
+    for number, kept in ((0, False), (1, True)):
         policy = open_store(tmp_path / str(number))
         decision = policy.select(np.ones((2, DIM)))
         crash_at(monkeypatch, number, lambda p=policy, d=decision: p.update(d, 1.0))
         assert policy.pending == [decision.id]  # memory is never ahead of the call
         kill(policy)
         policy = open_store(tmp_path / str(number))
-        assert policy.pending == []  # it was written, if not acknowledged: a second one is refused
-        with pytest.raises(ValueError, match="a second one is refused"):
-            policy.update(decision.id, 1.0)
+        assert policy.pending == ([] if kept else [decision.id])
+        if kept:
+            with pytest.raises(ValueError, match="a second one is refused"):
+                policy.update(decision.id, 1.0)
 
 
 def test_a_forget_cut_off_anywhere(tmp_path, monkeypatch, fits):
@@ -248,20 +247,17 @@ def test_a_forget_cut_off_anywhere(tmp_path, monkeypatch, fits):
 
     dry = prepare(tmp_path / "dry")
     points = points_of(monkeypatch, dry.forget)
-    assert points[-2:] == ["before forget", "forgotten"]
+    assert points == ["empty written", "empty durable", "empty moved"]
     for number, point in enumerate(points):
         policy = prepare(tmp_path / str(number))
         crash_at(monkeypatch, number, policy.forget)
         kill(policy)
         policy = open_store(tmp_path / str(number))
         assert policy.rounds == 1 and policy.pending == []
-        # A half-made generation must not stay: the next forget would append to it.
-        stems = {name.name.rsplit(".", 1)[0] for name in (tmp_path / str(number)).glob("episode-*")}
-        assert stems == {f"episode-00000.{int(point == 'forgotten')}"}
         fits.calls.clear()
         for _ in range(FIRST):
             policy.select(np.ones((2, DIM)))
-        assert fits.calls[0][1][2].tolist() == [point != "forgotten", False, False]
+        assert fits.calls[0][1][2].tolist() == [point == "empty written", False, False]
 
 
 def test_opening_cut_off_after_a_commit_still_never_fits_again(tmp_path, monkeypatch, fits):
@@ -270,7 +266,7 @@ def test_opening_cut_off_after_a_commit_still_never_fits_again(tmp_path, monkeyp
         policy.update(policy.select(np.ones((1, DIM))), 1.0)
     points = points_of(monkeypatch, lambda: None)
     assert points == []
-    number = 4  # before claim, claimed, before commit, commit written, committed
+    number = 3  # claim written, claim durable, commit written, commit durable
     crash_at(monkeypatch, number, lambda: policy.select(np.ones((1, DIM))))
     kill(policy)
     crash_at(monkeypatch, 0, lambda: open_store(tmp_path))  # and again while recovering
@@ -280,55 +276,25 @@ def test_opening_cut_off_after_a_commit_still_never_fits_again(tmp_path, monkeyp
     assert len(fits.calls) == 1
 
 
-def test_every_torn_tail_recovers_to_the_calls_before_it(tmp_path):
-    """Cut each file anywhere in the last two calls' bytes, as a torn write would."""
-    policy = open_store(tmp_path / "s", durability="batch")
-    rng, events, sizes = np.random.default_rng(0), [], []
-    stem = tmp_path / "s" / "episode-00000.0"
-    for i in range(2):
-        decision = policy.select(twins(rng)[0])
-        events.append((policy.rounds, tuple(policy.pending)))
-        sizes.append(
-            (stem.with_suffix(".0.events").stat().st_size, stem.with_suffix(".0.rows").stat().st_size)
-        )
-        if i == 0:
-            policy.update(decision, 1.0)
-            events.append((policy.rounds, tuple(policy.pending)))
-            sizes.append((stem.with_suffix(".0.events").stat().st_size, sizes[-1][1]))
-    kill(policy)
-    outcomes = set()
-    for kind, column in (("events", 0), ("rows", 1)):
-        for size in range(sizes[0][column] - 1, sizes[-1][column], 3):
-            shutil.rmtree(tmp_path / "cut", ignore_errors=True)
-            shutil.copytree(tmp_path / "s", tmp_path / "cut")
-            os.truncate(tmp_path / "cut" / f"episode-00000.0.{kind}", size)
-            policy = open_store(tmp_path / "cut", durability="batch")
-            state = (policy.rounds, tuple(policy.pending))
-            whole = [event for event, sized in zip(events, sizes, strict=True) if sized[column] <= size]
-            if kind == "events":
-                assert state == (whole[-1] if whole else (0, ()))
-            assert state in [(0, ()), *events]
-            outcomes.add(state)
-            policy.select(twins(rng)[0])  # and it goes on
-            policy.close()
-    assert outcomes == {(0, ()), *events[:2]}
-
-
 def test_full_durability_syncs_every_call_and_batch_does_not(tmp_path, monkeypatch):
     counts = {}
     for durability in ("full", "batch"):
-        policy, synced = open_store(tmp_path / durability, durability=durability, first_episode=50), []
-        decision = policy.select(np.ones((1, DIM)))
-        with monkeypatch.context() as patch:
-            patch.setattr(files, "sync_all", synced.extend)
-            patch.setattr("fliphat.policies.store.directory.journal._GROUP", 1e9)
-            policy.update(decision, 1.0)
-            for _ in range(9):
-                policy.update(policy.select(np.ones((1, DIM))), 1.0)
-            counts[durability] = len(synced)
-            policy.flush()
-            assert len(synced) == counts[durability] + 2
-    assert counts == {"full": 38, "batch": 0}
+        policy, asked = open_store(tmp_path / durability, durability=durability, first_episode=50), []
+        decision, store = policy.select(np.ones((1, DIM))), policy._engine.store
+        real = store._transaction
+
+        def spied(name, work, *, sync, real=real, asked=asked):
+            asked.append(sync)
+            return real(name, work, sync=sync)
+
+        monkeypatch.setattr(store, "_transaction", spied)
+        monkeypatch.setattr(sqlite, "_GROUP", 1e9)
+        policy.update(decision, 1.0)
+        for _ in range(9):
+            policy.update(policy.select(np.ones((1, DIM))), 1.0)
+        counts[durability] = sum(asked), len(asked)
+        policy.close()
+    assert counts == {"full": (19, 19), "batch": (0, 19)}
 
 
 def test_what_is_known_is_kept_with_each_release(tmp_path):
@@ -338,20 +304,56 @@ def test_what_is_known_is_kept_with_each_release(tmp_path):
     known = policy._engine.known.to_record()
     assert known["episodes"] == 1 and known["values"]
     policy.close()
-    with sqlite3.connect(tmp_path / "s" / "ledger.sqlite3") as connection:
-        assert json.loads(ledger.meta(connection)["known"]) == known
-    connection.close()
     policy = open_store(tmp_path / "s", seed=4)
     assert policy._engine.known.to_record() == known
     policy.save(tmp_path / "file")
     assert FLIPHAT.load(tmp_path / "file")._engine.known.to_record() == known
 
 
-def test_rows_begun_by_an_interrupted_call_do_not_fix_the_layout(tmp_path, monkeypatch):
+class KeepsTotals:
+    """A fit that keeps the number of each episode as its secret totals, and begins anew without them."""
+
+    given: ClassVar = []
+
+    @staticmethod
+    def run_totals(self, plan, rows, rewards, present, known, secret):
+        KeepsTotals.given.append(secret)
+        return self.run(plan, rows, rewards, present, known), b"totals after %d" % plan.episode
+
+
+def test_secret_totals_are_committed_with_their_release_and_shown_to_nobody(
+    place, tmp_path, monkeypatch, fits
+):
+    monkeypatch.setattr(IhtFit, "run_totals", KeepsTotals.run_totals, raising=False)
+    monkeypatch.setattr(KeepsTotals, "given", [])
+    policy = open_store(place)
+    for number in range(24):
+        policy.update(policy.select(np.ones((1, DIM))), 1.0)
+        if number in (4, 15):
+            kill(policy)
+            policy = open_store(place)
+    assert KeepsTotals.given == [None, b"totals after 0", b"totals after 1"]
+    assert "totals after" not in json.dumps(inspect_path(place, private=True))
+    store = policy._engine.database if isinstance(place, str) else policy._engine.store
+    assert store.totals_of(2) == b"totals after 2" and store.totals_of(0) is None is store.totals_of(1)
+    if isinstance(place, str):
+        policy.close()
+        return
+    policy.save(tmp_path / "file")
+    policy = FLIPHAT.load(tmp_path / "file")
+    while len(policy.history) < 4:
+        policy.select(np.ones((1, DIM)))
+    assert KeepsTotals.given[-1] == b"totals after 2"
+
+
+def test_totals_of_a_fit_that_is_run_again_are_those_of_the_release_before(tmp_path, monkeypatch, fits):
+    monkeypatch.setattr(IhtFit, "run_totals", KeepsTotals.run_totals, raising=False)
+    monkeypatch.setattr(KeepsTotals, "given", [])
     policy = open_store(tmp_path)
-    policy._engine.store.rows("dense")  # as far as the interrupted call got
-    X = np.ones((2, DIM), np.float32)
-    policy.update(policy.select(sp.csr_array(X)), 1.0)
+    for _ in range(FIRST + 6):
+        policy.update(policy.select(np.ones((1, DIM))), 1.0)
+    crash_at(monkeypatch, 2, lambda: policy.select(np.ones((1, DIM))))  # before its commit is durable
     kill(policy)
-    with open_store(tmp_path) as policy:
-        assert policy.rounds == 1 and policy.pending == []
+    policy = open_store(tmp_path)
+    policy.select(np.ones((1, DIM)))
+    assert KeepsTotals.given == [None, b"totals after 0", b"totals after 0"]  # never added twice

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fliphat import FLIPHAT, Iht
+from fliphat import FLIPHAT, Iht, Store
 from fliphat.fit.iht import IhtFit
-from fliphat.policies.store import faults
+from fliphat.policies.engine import faults
 from policy_model import DIM, GROWTH, Fits, Model, same
 
 FIRST = 2
@@ -49,8 +49,10 @@ class PolicyMachine(RuleBasedStateMachine):
     def open(self):
         return FLIPHAT(
             dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, first_episode=FIRST, fit=Iht(growth=GROWTH),
-            rounds_per_user=self.model.rounds_per_user, durability="full" if self.full else "batch",
-            store=self.directory / "store" if self.stored else None,
+            rounds_per_user=self.model.rounds_per_user,
+            store=Store(
+                self.directory / "store" if self.stored else None, durability="full" if self.full else "batch"
+            ),
         )  # fmt: skip
 
     def reopen(self):

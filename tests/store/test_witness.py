@@ -7,9 +7,12 @@ import pytest
 
 from fliphat import FLIPHAT
 from fliphat.policies import StoreError
-from fliphat.policies.store.witness import Record, make_witness
+from fliphat.policies.engine import faults, lifecycle
+from fliphat.policies.engine.witness import Record
+from fliphat.policies.store.inspect import inspect_path
+from fliphat.policies.store.witness import make_witness
 from policy_model import DIM
-from small_store import FIRST, crash_at, kill, open_store, points_of
+from small_store import FIRST, Crash, crash_at, kill, open_store, points_of
 
 ONES = np.ones((1, DIM), np.float32)
 REFUSED = "the store is not the newest copy"
@@ -114,6 +117,8 @@ def test_a_copy_of_the_same_episode_may_go_on(place, copies, witness, fits):
 
 
 def test_cut_off_anywhere_in_a_release_it_goes_on_once(request, tmp_path, place, witness, monkeypatch, fits):
+    monkeypatch.setattr(lifecycle, "LEASE", 0.0)  # whoever ended is overtaken at once
+
     def prepare(number):
         where = place.with_name(f"s{number}") if not isinstance(place, str) else None
         where = request.getfixturevalue("server").new() if where is None else where
@@ -180,7 +185,7 @@ def test_a_witness_is_for_a_store(tmp_path):
 
 
 def test_a_witness_moves_from_one_record_to_one_other(witness):
-    one = make_witness(witness)
+    one = make_witness(witness, "somewhere else")
     assert one.read("a") is None
     assert one.move("a", None, Record(0, "")) and not one.move("a", None, Record(5, "x"))
     assert one.move("a", Record(0, ""), Record(1, "x")) and not one.move("a", Record(0, ""), Record(1, "y"))
@@ -195,3 +200,76 @@ def test_a_damaged_witness_is_not_begun_anew(tmp_path):
         path.write_bytes(damage)
         with pytest.raises(StoreError, match="the witness can't be read: put it back as it was"):
             open_store(tmp_path / "store", witness=path)
+
+
+def test_a_witness_lies_outside_its_store(place, tmp_path):
+    where = place if isinstance(place, str) else place / "inside"
+    with pytest.raises(ValueError, match=r"witness must (lie outside its store|be in another database)"):
+        open_store(place, witness=where)
+
+
+def test_a_refused_copy_neither_plays_nor_saves_nor_shows(tmp_path, fits):
+    a, b, witness = tmp_path / "a", tmp_path / "b", tmp_path / "witness"
+    policy = open_store(a, witness=witness)
+    play(policy)
+    policy.flush()
+    shutil.copytree(a, b)
+    with open_store(b, witness=witness) as other:
+        other.select(ONES)
+        for _ in range(2):
+            with pytest.raises(StoreError, match=REFUSED):
+                policy.select(ONES)
+        shown = inspect_path(a)
+        assert shown["state"] == "refused" and not shown["history"] and not shown["estimate"]["values"]
+        assert inspect_path(b)["estimate"]["values"] == other.estimate.values.tolist()
+        for call in (
+            lambda: policy.save(tmp_path / "file"),
+            lambda: policy.update(1, 1.0),
+            policy.forget,
+            lambda: policy.cancel(1),
+        ):
+            with pytest.raises(StoreError, match=REFUSED):
+                call()
+        assert not list(tmp_path.glob("file*")) and not policy.history
+        policy.close()
+        with pytest.raises(StoreError, match=REFUSED):
+            open_store(a, witness=witness)
+
+
+def test_a_copy_whose_save_the_witness_refuses_leaves_no_file(tmp_path, fits):
+    a, b, witness = tmp_path / "a", tmp_path / "b", tmp_path / "witness"
+    policy = open_store(a, witness=witness)
+    play(policy, 1)
+    policy.flush()
+    shutil.copytree(a, b)
+    with open_store(b, witness=witness) as other:
+        play(other)
+    with pytest.raises(StoreError, match=REFUSED):
+        policy.save(tmp_path / "file")
+    with pytest.raises(StoreError, match=REFUSED):
+        open_store(a, witness=witness)
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_hand_over_cut_off_before_the_witness_is_asked_is_asked_about_at_opening(
+    tmp_path, fits, monkeypatch
+):
+    a, b, witness = tmp_path / "a", tmp_path / "b", tmp_path / "witness"
+    policy = open_store(a, witness=witness)
+    play(policy, 1)
+    policy.flush()
+    shutil.copytree(a, b)
+
+    def reached(point):
+        if point == "hand over durable":
+            raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(faults, "reached", reached)
+        with pytest.raises(Crash):
+            policy.save(tmp_path / "file")
+    with open_store(b, witness=witness) as other:
+        play(other)
+    with pytest.raises(StoreError, match=REFUSED):
+        open_store(a, witness=witness)
+    assert not (tmp_path / "file").exists()

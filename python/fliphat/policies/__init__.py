@@ -3,6 +3,7 @@
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.health import Health, HealthWarning
 from fliphat.policies.linear import PrivateLinear
+from fliphat.policies.store.options import Store
 from fliphat.policies.types import (
     CopyError,
     Decision,
@@ -28,5 +29,6 @@ __all__ = [
     "SnapshotError",
     "SparseEstimate",
     "SpillError",
+    "Store",
     "StoreError",
 ]

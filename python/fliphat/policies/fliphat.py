@@ -19,15 +19,14 @@ from typing import Literal, Self
 
 import numpy.typing as npt
 
-from fliphat import arguments
 from fliphat.fit import make_fit, read_settings
 from fliphat.fit.options import Iht, PerEpisode, Pursuit
 from fliphat.fit.settings import EngineSettings, Settings
-from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.engine import Engine
-from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
+from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit
 from fliphat.policies.live import LivePolicy
-from fliphat.policies.store.opening import DURABILITIES, kept_choices, opened_engine, recorded_settings
+from fliphat.policies.store.opening import kept_choices, opened_engine, recorded_settings
+from fliphat.policies.store.options import Store, StoreLike, as_store
 from fliphat.policies.types import SnapshotError
 
 __all__ = ["FLIPHAT"]
@@ -72,29 +71,9 @@ class FLIPHAT(LivePolicy):
         How chosen rows and rewards are kept.
     seed : int, optional
         For simulation only: nothing is private then, and `guarantee` says so.
-    store : path or URL, optional
-        A directory that keeps the policy through crashes, or a database, ``"postgresql://..."``, that any
-        number of workers play it in; see ``docs/durability.md``. It holds private rows.
-    witness : path or URL, optional
-        With a store: a file or a database outside it and its backups, which keeps a restored copy of the
-        store from releasing what was released already. Once given, it is needed at every opening.
-    durability : {"full", "batch", "group"}
-        With a store: "full" syncs every call to disk; "batch" groups syncs, and a failing machine (not a
-        failing process) may lose the last tenth of a second. `flush` syncs at once. "group" is for servers
-        that acknowledge nothing before they called `flush`: calls since then are lost with the process too.
-    memory_limit : int or str, optional
-        Bytes (or "3GB", "512MiB") that the open episode's rows may take in memory; 4 GB by default, None for
-        no limit. Larger episodes keep their rows in a temporary file without a name, in the directory that
-        the environment variable TMPDIR names: **private rows on disk**. The result has the same bits. The
-        limit is not part of what is kept: another opening may give another. With a store rows are in its
-        files whatever the limit. See ``docs/scale.md``.
-    retention : int or datetime.timedelta, optional
-        How long a row of the open episode may be kept, in rounds or by the clock. Older ones become rows of
-        zeros, up to an eighth of the time earlier: episodes keep their lengths and learn from fewer rows.
-    reward_timeout : int or datetime.timedelta, optional
-        How long after its round, in rounds or by the clock, a reward may come; later ones are dropped as if
-        their episode were over. Both limits must not be chosen by what rounds brought. Neither is kept with
-        the policy: another opening may give others. See ``docs/erasure.md``.
+    store : Store, path or URL, optional
+        Where the policy is kept, and how: :class:`fliphat.Store`. A directory keeps it through crashes, a
+        database, ``"postgresql://..."``, is played by any number of workers. It holds private rows.
 
     Notes
     -----
@@ -134,16 +113,12 @@ class FLIPHAT(LivePolicy):
         exploration: PerEpisode = 0.0,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
-        store: str | os.PathLike[str] | None = None,
-        witness: str | os.PathLike[str] | None = None,
-        durability: Literal["full", "batch", "group"] = "full",
-        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
-        retention: AgeLimit | None = None,
-        reward_timeout: AgeLimit | None = None,
+        store: StoreLike = None,
     ) -> None:
         # A store goes on with the fit, the noise and the constants it was made with, whatever a new one would
         # get; that of another policy is refused by whoever opens it, and says what is wrong.
-        kept = None if store is None else kept_choices(store)
+        place = as_store(store)
+        kept = kept_choices(place)
         if fit is None and kept is not None and kept.fit == Iht.name:
             fit = Iht()
         settings = Settings.checked(
@@ -162,45 +137,27 @@ class FLIPHAT(LivePolicy):
             dtype=dtype,
             seed=seed,
         )
-        arguments.choice("durability", durability, DURABILITIES)
-        limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
         if kept is not None and kept.fit in (Pursuit.name, Iht.name):
             constants = kept.constants if settings.fit == kept.fit else None
             settings = dataclasses.replace(settings, accounting=kept.accounting, constants=constants)
-        opened = opened_engine(
-            make_fit(settings),
-            store,
-            durability,
-            policy="FLIPHAT",
-            memory_limit=limit,
-            ages=ages,
-            witness=witness,
-        )
-        self._begin(opened)
+        self._begin(opened_engine(make_fit(settings), place, policy="FLIPHAT"))
 
     @classmethod
     def open(
         cls,
-        store: str | os.PathLike[str],
+        store: Store | str | os.PathLike[str],
         *,
         fit: Iht | None = None,
         exploration: PerEpisode | None = None,
-        witness: str | os.PathLike[str] | None = None,
-        durability: Literal["full", "batch", "group"] = "full",
-        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
-        retention: AgeLimit | None = None,
-        reward_timeout: AgeLimit | None = None,
     ) -> Self:
         """Go on with a store that exists, with the arguments it was made with.
 
         Parameters
         ----------
-        store : path or URL
+        store : Store, path or URL
         fit, exploration : optional
             Only if the policy was made with functions, which a store can't hold: `exploration`, or
             ``fit=Iht(iterations=..., step_size=...)``.
-        witness, durability, memory_limit, retention, reward_timeout
-            As in the constructor; the store does not remember them.
 
         Raises
         ------
@@ -218,30 +175,17 @@ class FLIPHAT(LivePolicy):
         FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=0.01)
         """
         functions = _functions(fit, exploration)
-        arguments.choice("durability", durability, DURABILITIES)
-        limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
-        engine = cls._engine_for(read_settings(recorded_settings(store), functions), limit, ages)
+        place = as_store(store)
         policy = cls.__new__(cls)
-        opened = opened_engine(
-            engine.fit,
-            store,
-            durability,
-            policy="FLIPHAT",
-            memory_limit=limit,
-            ages=ages,
-            witness=witness,
-        )
-        policy._begin(opened)
+        policy._begin(cls._engine_for(read_settings(recorded_settings(place), functions), place))
         return policy
 
     @classmethod
-    def _engine_for(
-        cls, settings: EngineSettings, memory_limit: int | None, ages: Ages | None = None
-    ) -> Engine:
+    def _engine_for(cls, settings: EngineSettings, store: Store) -> Engine:
         """Refuse another policy's settings."""
         if not isinstance(settings, Settings):
             raise SnapshotError(f"the file holds another policy, of fit {settings.fit!r}, not a FLIPHAT")
-        return super()._engine_for(settings, memory_limit, ages)
+        return super()._engine_for(settings, store)
 
     @classmethod
     def load(
@@ -251,8 +195,6 @@ class FLIPHAT(LivePolicy):
         fit: Iht | None = None,
         exploration: PerEpisode | None = None,
         memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
-        retention: AgeLimit | None = None,
-        reward_timeout: AgeLimit | None = None,
     ) -> Self:
         """Go on with a saved policy, and remove its file: a policy has one live copy.
 
@@ -261,17 +203,15 @@ class FLIPHAT(LivePolicy):
         path : path
         fit, exploration : optional
             As in `open`.
-        memory_limit, retention, reward_timeout : optional
-            As in the constructor; the file does not remember them.
+        memory_limit : int or str, optional
+            See :class:`fliphat.Store`.
 
         Raises
         ------
         SnapshotError
             If the file is damaged, truncated, from a newer version or was loaded before.
         """
-        functions = _functions(fit, exploration)
-        ages = Ages(retention, reward_timeout)
-        return cls._loaded(path, functions, checked_memory_limit(memory_limit), ages)
+        return cls._loaded(path, _functions(fit, exploration), memory_limit)
 
     def __repr__(self) -> str:
         s = self._settings

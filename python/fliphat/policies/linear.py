@@ -15,13 +15,13 @@ from fliphat.fit import read_settings
 from fliphat.fit.arms import ArmTable
 from fliphat.fit.dense import ArmScores, Dense, DenseSettings
 from fliphat.fit.settings import EngineSettings
-from fliphat.policies.engine.age import AgeLimit, Ages
 from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
-from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit, checked_memory_limit
+from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit
 from fliphat.policies.linear_rule import LinearRule
 from fliphat.policies.live import LivePolicy
-from fliphat.policies.store.opening import DURABILITIES, kept_choices, opened_engine, recorded_settings
+from fliphat.policies.store.opening import kept_choices, opened_engine, recorded_settings
+from fliphat.policies.store.options import Store, StoreLike, as_store
 from fliphat.policies.types import Decision, Decisions, SnapshotError, StoreError
 
 __all__ = ["PrivateLinear"]
@@ -70,13 +70,8 @@ class PrivateLinear(LivePolicy):
         What rows and rewards are kept in.
     seed : int, optional
         For simulation only: nothing is proven then.
-    store, witness : path or URL, optional
-        A directory, or a database that many workers play in; what keeps its restored copies from releasing
-        twice. See :class:`fliphat.FLIPHAT`.
-    durability : {"full", "batch", "group"}
-    memory_limit : int or str, optional
-    retention, reward_timeout : number of seconds or timedelta, optional
-        See :class:`fliphat.FLIPHAT`.
+    store : Store, path or URL, optional
+        Where the policy is kept, and how: :class:`fliphat.Store`.
 
     Examples
     --------
@@ -110,12 +105,7 @@ class PrivateLinear(LivePolicy):
         totals: bool = True,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
-        store: str | os.PathLike[str] | None = None,
-        witness: str | os.PathLike[str] | None = None,
-        durability: Literal["full", "batch", "group"] = "full",
-        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
-        retention: AgeLimit | None = None,
-        reward_timeout: AgeLimit | None = None,
+        store: StoreLike = None,
     ) -> None:
         table = _table(arms)
         settings = DenseSettings.checked(
@@ -134,15 +124,13 @@ class PrivateLinear(LivePolicy):
             dtype=dtype,
             seed=seed,
         )
-        arguments.choice("durability", durability, DURABILITIES)
-        if store is not None:
+        place = as_store(store)
+        if place.where is not None:
             table.to_record()  # refuses ids that a store can't hold, before there is one
-            choices = kept_choices(store)
+            choices = kept_choices(place)
             if choices is not None and choices.fit == settings.fit:
                 settings = dataclasses.replace(settings, constants=choices.constants)
-        limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
-        engine = self._opened(settings, table, store, durability, limit, ages, witness)
-        self._begin(engine)
+        self._begin(_opened(settings, table, place))
         kept, asked = self.arms, table.playable
         if set(kept) != set(asked):
             self.close()
@@ -150,31 +138,6 @@ class PrivateLinear(LivePolicy):
                 f"the store's arms are {kept[:10]!r}, got {asked[:10]!r}: give those, then add_arm or "
                 f"remove_arm"
             )
-        if engine.store is not None:
-            # Before the first round: rows name arms by their place in this table.
-            engine.store.keep("arms", engine.arms)
-
-    @staticmethod
-    def _opened(
-        settings: DenseSettings,
-        table: ArmTable,
-        store: Any,
-        durability: str,
-        memory_limit: int | None,
-        ages: Ages,
-        witness: Any,
-    ) -> Engine:
-        fit = _fit(settings, table)
-        return opened_engine(
-            fit,
-            store,
-            durability,
-            policy="PrivateLinear",
-            memory_limit=memory_limit,
-            ages=ages,
-            witness=witness,
-            rule=LinearRule(fit),
-        )
 
     # Playing
 
@@ -329,63 +292,38 @@ class PrivateLinear(LivePolicy):
         super().save(path)
 
     @classmethod
-    def open(
-        cls,
-        store: str | os.PathLike[str],
-        *,
-        witness: str | os.PathLike[str] | None = None,
-        durability: Literal["full", "batch", "group"] = "full",
-        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
-        retention: AgeLimit | None = None,
-        reward_timeout: AgeLimit | None = None,
-    ) -> Self:
+    def open(cls, store: Store | str | os.PathLike[str]) -> Self:
         """Go on with a store that exists, with the arguments it was made with and the arms it has now.
 
         Parameters
         ----------
-        store : path or URL
-        witness, durability, memory_limit, retention, reward_timeout
-            As in the constructor; the store does not remember them.
+        store : Store, path or URL
 
         Raises
         ------
         StoreError
             If there is no store, or it is damaged or in use.
         """
-        arguments.choice("durability", durability, DURABILITIES)
-        limit, ages = checked_memory_limit(memory_limit), Ages(retention, reward_timeout)
-        settings = _dense(read_settings(recorded_settings(store), {}))
+        place = as_store(store)
         policy = cls.__new__(cls)
-        engine = cls._opened(settings, ArmTable(["an arm"]), store, durability, limit, ages, witness)
-        policy._begin(engine)
+        policy._begin(cls._engine_for(read_settings(recorded_settings(place), {}), place))
         return policy
 
     @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT,
-        retention: AgeLimit | None = None,
-        reward_timeout: AgeLimit | None = None,
-    ) -> Self:
+    def load(cls, path: str | os.PathLike[str], *, memory_limit: MemoryLimit = DEFAULT_MEMORY_LIMIT) -> Self:
         """Go on with a saved policy, and remove its file: a policy has one live copy.
 
         Parameters
         ----------
         path : path
-        memory_limit, retention, reward_timeout
-            As in the constructor; the file does not remember them.
+        memory_limit : int or str, optional
+            See :class:`fliphat.Store`.
         """
-        ages = Ages(retention, reward_timeout)
-        return cls._loaded(path, {}, checked_memory_limit(memory_limit), ages)
+        return cls._loaded(path, {}, memory_limit)
 
     @classmethod
-    def _engine_for(
-        cls, settings: EngineSettings, memory_limit: int | None, ages: Ages | None = None
-    ) -> Engine:
-        fit = _fit(_dense(settings), ArmTable(["an arm"]))
-        return Engine(fit, rule=LinearRule(fit), memory_limit=memory_limit, ages=ages)
+    def _engine_for(cls, settings: EngineSettings, store: Store) -> Engine:
+        return _opened(_dense(settings), ArmTable(["an arm"]), store)
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"fit": self._fit}
@@ -416,6 +354,11 @@ def _dense(settings: EngineSettings) -> DenseSettings:
     if not isinstance(settings, DenseSettings):
         raise SnapshotError(f"the file holds another policy, of fit {settings.fit!r}, not a PrivateLinear")
     return settings
+
+
+def _opened(settings: DenseSettings, table: ArmTable, store: Store) -> Engine:
+    fit = _fit(settings, table)
+    return opened_engine(fit, store, policy="PrivateLinear", rule=LinearRule(fit))
 
 
 def _fit(settings: DenseSettings, table: ArmTable) -> Dense:

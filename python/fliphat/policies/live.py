@@ -27,7 +27,10 @@ from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.gate import Gate
+from fliphat.policies.engine.rows.limits import MemoryLimit
 from fliphat.policies.health import Health, HealthWarning, examine
+from fliphat.policies.store.opening import opened_engine
+from fliphat.policies.store.options import Store
 from fliphat.policies.types import CopyError, Decision, Decisions, EpisodeFacts, SparseEstimate, StoreError
 from fliphat.privacy.guarantee import Guarantee, PrivacyWarning
 
@@ -378,20 +381,18 @@ class LivePolicy:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Hand the policy over to a new file, readable by its owner alone; this object can't go on.
 
-        The file holds private rows. `load` consumes it.
+        A release that was cut off is completed first. The file holds private rows. `load` consumes it.
         """
         with self._playing() as engine:
             if engine.concurrent:
                 raise StoreError("a policy in a database can't be saved to a file: other workers play it")
+            engine.settle()
             saving = snapshot.Saving(Path(path))
             try:
                 saving.write(*state.to_arrays(engine))
                 # The object loses the right to play before anything else can have it.
                 self._detach(_SAVED)
-                if engine.store is not None:
-                    engine.store.hand_over(saving.path, saving.checksum)
-                if engine.witness is not None:
-                    engine.leave_witness()
+                engine.hand_over(saving.path, saving.checksum)
                 saving.seal()
                 if engine.store is not None:
                     engine.store.discard_rows()
@@ -399,43 +400,42 @@ class LivePolicy:
                 self._undo_save(saving, engine)
                 raise
             finally:
-                if self._engine is None and engine.store is not None:
-                    engine.store.close()
+                if self._engine is None:
+                    engine.close()
 
     def _undo_save(self, saving: snapshot.Saving, engine: Engine) -> None:
         """Go back to before a `save` that failed or was interrupted, where that is safe.
 
-        A store whose ledger says that the policy went to the file is completed when it is opened again.
+        With a store only the store knows whether the policy went to the file; whoever opens it again
+        completes that, or goes on without the file.
         """
-        store = engine.store
-        if self._engine is None and store is not None:
+        if self._engine is None and engine.store is not None:
             self._reason = _CUT_OFF
-            if not store.was_handed_over():
+            if not engine.was_handed_over():
                 saving.discard()
         elif saving.discard():
             # The file can't be loaded any more, so this object is the only one again.
             self._engine, self._reason = engine, ""
 
     @classmethod
-    def _engine_for(
-        cls, settings: EngineSettings, memory_limit: int | None, ages: Ages | None = None
-    ) -> Engine:
-        """Return a new engine for the settings of a policy of this class."""
-        return Engine(make_fit(settings), memory_limit=memory_limit, ages=ages)
+    def _engine_for(cls, settings: EngineSettings, store: Store) -> Engine:
+        """Return a new engine in memory, for the settings of a policy of this class."""
+        return opened_engine(make_fit(settings), store, policy=cls.__name__)
 
     @classmethod
     def _loaded(
         cls,
         path: str | os.PathLike[str],
         functions: dict[str, PerEpisode | None],
-        memory_limit: int | None,
-        ages: Ages | None = None,
+        memory_limit: MemoryLimit,
     ) -> Self:
         """Return the policy that a file holds, and remove the file."""
         policy = cls.__new__(cls)
+        kept = Store(memory_limit=memory_limit)
 
         def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
-            engine = cls._engine_for(read_settings(record["settings"], functions), memory_limit, ages)
+            engine = cls._engine_for(read_settings(record["settings"], functions), kept)
+            engine.ages = Ages.from_record(record["ages"])
             state.fill(engine, record, arrays)
             policy._begin(engine)
 

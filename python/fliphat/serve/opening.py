@@ -11,8 +11,9 @@ from fliphat.fit.dense import DenseSettings
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.live import LivePolicy
-from fliphat.policies.store.base import refuse_other_settings
+from fliphat.policies.store.kept import refuse_other_settings
 from fliphat.policies.store.opening import recorded_settings
+from fliphat.policies.store.options import Store, as_store
 from fliphat.policies.types import StoreError
 from fliphat.serve.terms import terms_of
 
@@ -23,8 +24,8 @@ POLICIES: Final[dict[str, type[FLIPHAT] | type[PrivateLinear]]] = {
     "PrivateLinear": PrivateLinear,
 }
 
-#: Arguments that a store does not remember: they are given at every opening.
-_EVERY_TIME: Final = ("witness", "memory_limit", "retention", "reward_timeout")
+#: Options of the store that an operator gives together with the policy's arguments.
+_EVERY_TIME: Final[tuple[str, ...]] = ("witness", "memory_limit", "retention", "reward_timeout", "users")
 #: Arguments that belong to the server.
 _OURS: Final = ("self", "store", "durability")
 
@@ -41,6 +42,7 @@ def checked_arguments(given: dict[str, Any]) -> dict[str, Any]:
     if name not in POLICIES:
         raise ValueError(f"policy must be one of {sorted(POLICIES)}, got {name!r}")
     known = [one for one in inspect.signature(POLICIES[name]).parameters if one not in _OURS]
+    known += _EVERY_TIME
     for one in given:
         if one in _OURS:
             raise ValueError(f"{one} belongs to the command line, not to the policy's arguments")
@@ -71,7 +73,7 @@ def reopened(store: str, witness: str | None = None) -> LivePolicy:
 
 def _opened(store: str, given: dict[str, Any] | None, durability: Any) -> LivePolicy:
     try:
-        record = recorded_settings(store)
+        record = recorded_settings(as_store(store))
     except StoreError:
         record = None  # new, or damaged: whoever opens it says so
     if given is None:
@@ -81,19 +83,25 @@ def _opened(store: str, given: dict[str, Any] | None, durability: Any) -> LivePo
                 f"or --dim, --epsilon, --delta and either --sparsity, or --arms and --context-norm"
             )
         kept = PrivateLinear if record is not None and record.get("fit") == "dense" else FLIPHAT
-        return kept.open(store, durability=durability)
+        return kept.open(Store(store, durability=durability))
     named = checked_arguments(given)
     policy = POLICIES[named.pop("policy")]
+    every_time = {name: named.pop(name) for name in _EVERY_TIME if name in named}
     if policy is PrivateLinear and record is not None and record.get("fit") == "dense":
-        return _gone_on_with(store, named, durability)
+        return _gone_on_with(store, named, durability, every_time)
     _refuse_missing(policy, named)
-    return policy(**named, store=store, durability=durability)
+    return policy(**named, store=_store(store, durability, every_time))
 
 
-def _gone_on_with(store: str, given: dict[str, Any], durability: Any) -> PrivateLinear:
-    every_time = {name: given.pop(name) for name in _EVERY_TIME if name in given}
+def _store(where: str, durability: Any, options: dict[str, Any]) -> Store:
+    return Store(where, durability=durability, **options)
+
+
+def _gone_on_with(
+    store: str, given: dict[str, Any], durability: Any, every_time: dict[str, Any]
+) -> PrivateLinear:
     _refuse_missing(PrivateLinear, given)
-    policy = PrivateLinear.open(store, durability=durability, **every_time)
+    policy = PrivateLinear.open(_store(store, durability, every_time))
     try:
         wanted = inspect.signature(DenseSettings.checked).parameters
         defaults = {name: one.default for name, one in inspect.signature(PrivateLinear).parameters.items()}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from fliphat.policies.engine.lifecycle import Phase
 from fliphat.policies.live import LivePolicy
 
 __all__ = ["fits", "try_keeping"]
@@ -16,10 +15,10 @@ def try_keeping(policy: LivePolicy) -> None:
     if engine.concurrent:
         engine.flush()
     elif engine.store is not None:
-        engine.store.keep("tried", round(time.time()))
+        engine.store.try_writing()
 
 
 def fits(policy: LivePolicy) -> bool:
     """Whether an estimate of this policy is being computed, as far as this process knows."""
     engine = policy._engine
-    return engine is not None and not engine.concurrent and bool(engine.episode.claimed)
+    return engine is not None and not engine.concurrent and engine.episode.life.phase is Phase.CLAIMED

@@ -14,7 +14,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fliphat import arguments
 
@@ -47,6 +47,18 @@ def checked_age(name: str, value: object) -> AgeLimit | None:
     return arguments.integer(name, value, 1, _MOST_ROUNDS)
 
 
+def _record(limit: AgeLimit | None) -> dict[str, float] | None:
+    if isinstance(limit, timedelta):
+        return {"seconds": limit.total_seconds()}
+    return None if limit is None else {"rounds": limit}
+
+
+def _limit(record: dict[str, float] | None) -> AgeLimit | None:
+    if record is None:
+        return None
+    return timedelta(seconds=record["seconds"]) if "seconds" in record else int(record["rounds"])
+
+
 class Ages:
     """The two limits of a policy, and the clock they are measured by."""
 
@@ -57,12 +69,23 @@ class Ages:
         times = [limit for limit in (self.retention, self.reward_timeout) if isinstance(limit, timedelta)]
         self._grain = min(times).total_seconds() / _NOTES if times else None
 
-    def note(self, notes: Sequence[tuple[int, float]]) -> float | None:
-        """Return the time to be noted with the next round, None if none is needed."""
-        if self._grain is None:
-            return None
-        now = self.clock()
-        return now if not notes or now - notes[-1][1] >= self._grain else None
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Ages:
+        """Return what `to_record` wrote."""
+        return cls(*(_limit(record.get(name)) for name in ("retention", "reward_timeout")))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return both limits for JSON."""
+        return {"retention": _record(self.retention), "reward_timeout": _record(self.reward_timeout)}
+
+    def now(self) -> float | None:
+        """Return the time, None if no limit depends on it."""
+        return None if self._grain is None else self.clock()
+
+    def notes(self, before: Sequence[tuple[int, float]], now: float) -> bool:
+        """Whether a time is to be noted with the next round."""
+        assert self._grain is not None
+        return not before or now - before[-1][1] >= self._grain
 
     def over_retention(self, filled: int, notes: Sequence[tuple[int, float]]) -> tuple[int, int]:
         """Return how many of the first rows may not be kept, and how many are to go if there is one."""

@@ -13,8 +13,8 @@ import numpy as np
 
 from fliphat.policies.engine.episode import AWAITED, NOT_LEARNED
 from fliphat.policies.engine.exploring import probability
+from fliphat.policies.engine.keeping import PlayedRounds
 from fliphat.policies.engine.rows import Rounds
-from fliphat.policies.store.base import PlayedRounds
 from fliphat.policies.types import Decision
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _play(engine: Engine, asked: Sequence[Single], waiting: Sequence[_Checked], 
         if len(waiting) - at == 1:
             results[waiting[at].place] = alone(engine, asked[waiting[at].place])
             return
-        engine._require_memory_up_to_date()
+        engine.require_alive()
         episode = engine._ready()
         part = waiting[at : at + episode.length - episode.filled]
         _play_in_one_episode(engine, part, results)
@@ -133,16 +133,14 @@ def _play_in_one_episode(engine: Engine, part: Sequence[_Checked], results: list
         raise
     first, valid = engine._next_id(), chosen >= 0
     used = valid if learned is None else valid & (learned != 0)
-    names = [one.name for one in part]
-    played = PlayedRounds(
-        first, chosen, learned, digests, engine.user_kind, arms, tied, keys=names if any(names) else None
-    )
-    engine._append(played, np.where(used, AWAITED, NOT_LEARNED))
     shown = np.where(valid, chosen, -1 - chosen).tolist()
     chances = {same: probability(same, arms, share) for same in set(tied.tolist())}
-    together = zip(part, shown, valid.tolist(), tied.tolist(), strict=True)
-    for i, (one, arm, fine, same) in enumerate(together):
-        decision = Decision(first + i, arm, fine, episode.index, chances[same])
-        if one.name:
-            engine.keys[one.name] = decision
+    decisions = [
+        Decision(first + i, arm, fine, episode.index, chances[same])
+        for i, (arm, fine, same) in enumerate(zip(shown, valid.tolist(), tied.tolist(), strict=True))
+    ]
+    keys = {one.name: decision for one, decision in zip(part, decisions, strict=True) if one.name}
+    played = PlayedRounds(first, used.tolist(), digests, engine.user_kind, None, keys)
+    engine._append(played, np.where(used, AWAITED, NOT_LEARNED))
+    for one, decision in zip(part, decisions, strict=True):
         results[one.place] = decision

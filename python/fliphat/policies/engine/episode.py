@@ -20,7 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.base import EpisodePlan, Known
+from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.inputs import DIGEST_BYTES
+from fliphat.policies.engine.lifecycle import Life, step
 from fliphat.policies.engine.rows.base import RowStore
 from fliphat.policies.types import EpisodeFacts
 
@@ -33,11 +35,12 @@ NOT_LEARNED_CAME = np.inf
 
 @dataclass(frozen=True)
 class Released:
-    """What an episode's rows were turned into, and the episode after it."""
+    """What an episode's rows were turned into, and how long the episode after it is."""
 
     facts: EpisodeFacts
     known: Known
-    following: Episode
+    mark: str  # a random name, by which a witness tells this release from a copy's
+    next_room: int
     totals: bytes | None = None  # secret: see `fliphat.fit.base.FitWithTotals`
 
 
@@ -48,7 +51,6 @@ class Episode:
     """
 
     __slots__ = (
-        "claimed",
         "codes",
         "expired",
         "exploration",
@@ -57,10 +59,10 @@ class Episode:
         "index",
         "largest",
         "length",
+        "life",
         "notes",
         "owners",
         "plan",
-        "released",
         "rows",
         "spans",
     )
@@ -72,8 +74,7 @@ class Episode:
         self.first_round = first_round
         self.length = plan.rows
         self.filled = 0
-        self.claimed = False  # rewards that come after the fit was claimed are late
-        self.released: Released | None = None  # set once, when the estimate of these rows is final
+        self.life = Life()
         self.rows: RowStore | None = None
         self.codes: npt.NDArray[Any] = np.full(self.length, AWAITED, dtype)
         self.largest = float(np.finfo(dtype).max)
@@ -92,8 +93,8 @@ class Episode:
     def append(self, count: int, first_id: int, codes: Any, users: Sequence[bytes] | None = None) -> None:
         """Make `count` staged rounds count, with consecutive ids: only here does a round begin to exist.
 
-        `codes` and `users` are written over whatever an interrupted call left. The last line is the one that
-        counts.
+        `codes` and `users` are written over whatever an interrupted call left. What counts is that `filled`
+        changes; that the episode is full then is found out again by the turn.
         """
         at = self.filled
         if count == 1 and type(codes) is float:  # a slice takes four times as long as an element
@@ -109,6 +110,16 @@ class Episode:
         if self.rows is not None:
             self.rows.advance(at, count)
         self.filled = at + count
+        if self.filled == self.length:
+            self.life = step(self.life, "fill")
+
+    def note(self, ages: Ages, now: float, offset: int = 0) -> None:
+        """Note the time before the next round, if enough of it has passed since the last note.
+
+        Rounds played before any time was noted, by a policy without such limits, are as old as the first.
+        """
+        if ages.notes(self.notes, now):
+            self.notes.append((self.filled + offset if self.notes else 0, now))
 
     def id_of(self, row: int) -> int:
         """Return the id of a played round, or the one that would continue the last run."""
@@ -142,13 +153,10 @@ class Episode:
         owners = np.frombuffer(self.owners, f"V{DIGEST_BYTES}", self.filled)
         return np.flatnonzero(owners == np.void(user))
 
-    def forget(
-        self, fresh: RowStore | None = None, only: npt.NDArray[np.int64] | slice = slice(None)
-    ) -> None:
-        """Turn rows played so far into zeros; rewards may still come and change nothing.
+    def forget(self, only: npt.NDArray[np.int64]) -> None:
+        """Turn rows into zeros; rewards may still come and change nothing.
 
-        `fresh` takes the place of the rows that were kept, if the store has made it. Cut off anywhere, the
-        episode is one that can go on.
+        Cut off anywhere, the episode is one that can go on.
         """
         codes = self.codes[: self.filled]
         came = np.isfinite(codes[only]) | (codes[only] == NOT_LEARNED_CAME)
@@ -156,12 +164,10 @@ class Episode:
         before = self.rows
         if before is None:
             return
-        if fresh is not None:
-            self.rows = fresh
-        elif isinstance(only, slice):
-            self.rows = before.emptied(self.filled)
-        else:
+        if len(only) < self.filled:
             before.empty(only)
+            return
+        self.rows = before.emptied(self.filled)
         if self.rows is not before:
             before.wipe()
 

@@ -27,12 +27,12 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies.store import faults, files
+from fliphat.policies.engine import faults, files
 from fliphat.policies.types import SnapshotError, StoreError
 
 __all__ = ["VERSION", "Saving", "consume", "look", "seal"]
 
-VERSION: Final = 1
+VERSION: Final = 10
 
 _MAGIC: Final = b"FLIPHAT\0"
 _HEADER = struct.Struct("<8sII8s32sQ")

@@ -1,18 +1,17 @@
-"""Everything an engine knows, as values that a store or a file can hold, and back.
+"""Everything an engine knows, as values that a saved file can hold, and back.
 
-The directory's ledger and the saved file both use what is here, so that a new number of the engine is one new
-name in `_SCALARS`.
+A new number of the engine is one new name in `_SCALARS`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.policies.engine.episode import Released
 from fliphat.policies.engine.inputs import DIGEST_BYTES
 from fliphat.policies.engine.rows import SparseChosen
 from fliphat.policies.types import Decision, EpisodeFacts
@@ -31,8 +30,7 @@ _SCALARS: Final = (
     "arm_ids",
     "column_names",
     "arms",
-    "fences",
-    "witnessed",
+    "mark",
 )
 
 
@@ -42,36 +40,21 @@ def scalars(engine: Engine) -> dict[str, Any]:
 
 
 def set_scalars(engine: Engine, record: Mapping[str, Any]) -> None:
-    """Set the engine's own numbers; one that an earlier version did not write stays as it is."""
+    """Set the engine's own numbers."""
     for name in _SCALARS:
-        if name in record:
-            setattr(engine, name, record[name])
+        setattr(engine, name, record[name])
 
 
-def set_releases(
-    engine: Engine,
-    releases: Iterable[tuple[dict[str, Any], npt.NDArray[np.int64], npt.NDArray[np.float64]]],
-    known: dict[str, Any] | None,
-) -> None:
-    """Show what was released: each episode's facts and estimate, and what is known after the last.
-
-    Format 1 did not write what is known. Its only fit knew its last estimate.
-    """
-    for facts, indices, values in releases:
-        estimate = engine.fit.recall_estimate(indices, values)
-        engine.history.append(EpisodeFacts.from_dict(facts, estimate))
-    if not engine.history:
+def set_releases(engine: Engine, releases: Iterable[Released]) -> None:
+    """Show what was released, after what the engine shows already."""
+    last = None
+    for last in releases:
+        engine.history.append(last.facts)
+    if last is not None:
+        engine.totals, engine.mark = last.totals, last.mark
+        engine.show(last.known)
+    elif not engine.history:
         engine.show(engine.fit.begin())  # with the arms that were read, not those it was made with
-        return
-    last = engine.history[-1].estimate
-    if known is None:
-        known = {
-            "episodes": len(engine.history),
-            "dim": last.dim,
-            "indices": last.indices.tolist(),
-            "values": last.values.tolist(),
-        }
-    engine.show(engine.fit.recall(known))
 
 
 def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -80,6 +63,7 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
     record = {
         "settings": engine.settings.to_dict(),
         "secret": engine.secret.hex(),
+        "ages": engine.ages.to_record(),
         **scalars(engine),
         "history": [facts.to_dict() for facts in engine.history],
         "known": engine.known.to_record(),
@@ -87,7 +71,6 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
             "index": episode.index,
             "first_round": episode.first_round,
             "filled": episode.filled,
-            "claimed": episode.claimed,
             "spans": episode.spans,
             "notes": episode.notes,
             "expired": episode.expired,
@@ -96,17 +79,20 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
         "generator": engine.rng.bit_generator.state if engine.settings.seed is not None else None,
     }
     estimates = [facts.estimate for facts in engine.history]
+    users, keys = dict(engine.users.items()), dict(engine.keys.items())
     arrays: dict[str, npt.NDArray[Any]] = {
         "sizes": np.array([len(one.indices) for one in estimates], np.int64),
         "indices": np.concatenate([np.zeros(0, np.int64), *(one.indices for one in estimates)]),
         "numbers": np.concatenate([np.zeros(0), *(one.values for one in estimates)]),
-        "users": _digests(engine.users),
-        "counts": np.array(list(engine.users.values()), np.int64),
-        "keys": _digests(engine.keys),
-        "decisions": np.array([one[:4] for one in engine.keys.values()], np.int64).reshape(-1, 4),
-        "probabilities": np.array([one.probability for one in engine.keys.values()], np.float64),
+        "users": _digests(users),
+        "counts": np.array(list(users.values()), np.int64),
+        "keys": _digests(keys),
+        "decisions": np.array([one[:4] for one in keys.values()], np.int64).reshape(-1, 4),
+        "probabilities": np.array([one.probability for one in keys.values()], np.float64),
         "codes": episode.codes[: episode.filled],
     }
+    if engine.totals is not None:
+        arrays["totals"] = np.frombuffer(engine.totals, np.uint8)
     if episode.owners is not None:
         owners = np.frombuffer(episode.owners, np.uint8).reshape(-1, DIGEST_BYTES)
         arrays["owners"] = owners[: episode.filled]
@@ -129,7 +115,7 @@ def fill(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.NDArray[A
         name.tobytes(): int(count) for name, count in zip(arrays["users"], arrays["counts"], strict=True)
     }
     decisions = arrays["decisions"].tolist()
-    chances = arrays["probabilities"].tolist() if "probabilities" in arrays else [math.nan] * len(decisions)
+    chances = arrays["probabilities"].tolist()
     engine.keys = {
         name.tobytes(): Decision(identity, arm, bool(valid), episode, chance)
         for name, (identity, arm, valid, episode), chance in zip(
@@ -138,11 +124,11 @@ def fill(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.NDArray[A
     }
     ends = np.cumsum(arrays["sizes"])
     parts = [slice(end - size, end) for end, size in zip(ends, arrays["sizes"], strict=True)]
-    releases = [
-        (facts, arrays["indices"][part], arrays["numbers"][part])
-        for facts, part in zip(record["history"], parts, strict=True)
-    ]
-    set_releases(engine, releases, record.get("known"))
+    for facts, part in zip(record["history"], parts, strict=True):
+        estimate = engine.fit.recall_estimate(arrays["indices"][part], arrays["numbers"][part])
+        engine.history.append(EpisodeFacts.from_dict(facts, estimate))
+    engine.show(engine.fit.recall(record["known"]) if engine.history else engine.fit.begin())
+    engine.totals = arrays["totals"].tobytes() if "totals" in arrays else None
     _fill_episode(engine, record["episode"], arrays)
 
 
@@ -156,13 +142,12 @@ def _fill_episode(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.
             episode.rows.put(0, arrays["rows"])
     spans = [(int(first), int(identity)) for first, identity in record["spans"]]
     ends = [*(first for first, _ in spans[1:]), record["filled"]]
-    owners = arrays.get("owners")  # not in files of earlier versions
+    owners = arrays.get("owners")  # where rounds have users
     for (first, identity), end in zip(spans, ends, strict=False):  # no span, if no round was played
         users = None if owners is None else [one.tobytes() for one in owners[first:end]]
         episode.append(end - first, identity, arrays["codes"][first:end], users)
-    episode.notes = [(int(row), float(when)) for row, when in record.get("notes", ())]
-    episode.expired = record.get("expired", 0)
-    episode.claimed = record["claimed"]
+    episode.notes = [(int(row), float(when)) for row, when in record["notes"]]
+    episode.expired = record["expired"]
 
 
 def _digests(named: dict[bytes, Any]) -> npt.NDArray[np.uint8]:

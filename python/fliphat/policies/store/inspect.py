@@ -1,47 +1,43 @@
 """Look at a store, a database or a saved file without its arguments and without changing it, also in use.
 
 What :func:`inspect_path` returns is public unless it is asked for private numbers: arguments, episodes,
-released estimates, health and the guarantee. :func:`verify_path` reads every byte and says what damage would
-cost.
+releases that were witnessed and shown, health and the guarantee. :func:`verify_path` reads everything and
+says what damage would cost.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import stat
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import make_fit, read_settings
-from fliphat.fit.dense import DenseSettings
+from fliphat.fit import read_settings
 from fliphat.fit.options import PerEpisode
-from fliphat.fit.settings import EngineSettings, complete
 from fliphat.policies.engine import snapshot, state
 from fliphat.policies.engine.engine import Engine
+from fliphat.policies.engine.lifecycle import MAY, Phase
+from fliphat.policies.engine.turn import recalled
+from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.health import examine
 from fliphat.policies.linear import PrivateLinear
-from fliphat.policies.store.directory import ledger
-from fliphat.policies.store.directory.journal import Frame, Journal
-from fliphat.policies.store.directory.ledger import CLAIMED
-from fliphat.policies.store.directory.records import HAS_USER, codes_of
-from fliphat.policies.store.directory.recover import fill_from
+from fliphat.policies.store import checking, sqlite
+from fliphat.policies.store.options import Store
 from fliphat.policies.store.postgres import is_url
+from fliphat.policies.store.sql import Transaction, policy_in, seen_in
+from fliphat.policies.store.tables import FORMAT
 from fliphat.policies.types import SnapshotError, SparseEstimate, StoreError
 
 __all__ = ["Verdict", "inspect_path", "verify_path"]
-
-#: Newest format of an episode's events; the ledger's and the saved file's are where those are written.
-EVENTS_VERSION: Final = 2
-
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class Verdict:
 
     Examples
     --------
-    >>> Verdict(("the ledger",), ()).ok
+    >>> Verdict(("the policy's row",), ()).ok
     True
     """
 
@@ -70,18 +66,6 @@ class Verdict:
         return not self.damage
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A directory as it was at one moment: the ledger's small tables, and the open episode's frames."""
-
-    meta: dict[str, str]
-    episodes: list[Any]
-    users: int
-    keys: int
-    frames: list[Frame]
-    events_version: int | None
-
-
 def inspect_path(path: str | os.PathLike[str], *, private: bool = False) -> dict[str, Any]:
     """Return what a store or a saved file says about its policy, as values for JSON.
 
@@ -90,7 +74,7 @@ def inspect_path(path: str | os.PathLike[str], *, private: bool = False) -> dict
     path : path or URL
         The directory of a store, a database, or a file that `save` wrote.
     private : bool
-        Whether to add an operator's numbers: rewards, late and invalid rounds, users, keys.
+        Whether to add an operator's numbers: rewards, late rounds, users, keys.
 
     Returns
     -------
@@ -112,14 +96,14 @@ def inspect_path(path: str | os.PathLike[str], *, private: bool = False) -> dict
     >>> found["episode"], found["rounds"], found["settings"]["dim"]
     (0, 0, 20)
     """
-    if is_url(path):
-        return _inspect_database(str(path), private)
-    place = Path(path)
-    return _inspect_directory(place, private) if place.is_dir() else _inspect_file(place, private)
+    if not is_url(path) and not Path(path).is_dir():
+        return _inspect_file(Path(path), private)
+    with _reading(path) as tx:
+        return _inspect_store(tx, path, private)
 
 
 def verify_path(path: str | os.PathLike[str]) -> Verdict:
-    """Read a whole store or saved file and compare sums, frames and counts; changes nothing.
+    """Read a whole store or saved file and compare checksums and counts; changes nothing.
 
     Examples
     --------
@@ -130,177 +114,94 @@ def verify_path(path: str | os.PathLike[str]) -> Verdict:
     ...     verify_path(directory).ok
     True
     """
+    if not is_url(path) and not Path(path).is_dir():
+        return _verify_file(Path(path))
+    try:
+        with _reading(path) as tx:
+            checked, damage = checking.check(tx, embedded=not is_url(path))
+    except StoreError as error:
+        return Verdict((), (str(error),))
+    return Verdict(() if damage else tuple(checked), tuple(damage))
+
+
+@contextlib.contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[Transaction]:
     if is_url(path):
-        return _verify_database(str(path))
-    place = Path(path)
-    return _verify_directory(place) if place.is_dir() else _verify_file(place)
+        from fliphat.policies.store.postgres.store import reading
+
+        with reading(str(path)) as tx:
+            yield tx
+    else:
+        with sqlite.reading(Path(path)) as tx:
+            yield tx
 
 
-# Directories
+# Stores
 
 
-def _inspect_directory(path: Path, private: bool) -> dict[str, Any]:
-    found = _settled(lambda: _look(path, check=False))
-    settings, engine, reason = _engine(json.loads(found.meta["settings"]))
-    index, step = found.episodes[-1][:2]
-    filled = _rounds(found.frames)
-    before = sum(json.loads(row[3])["rounds"] for row in found.episodes if row[3] is not None)
+def _inspect_store(tx: Transaction, path: str | os.PathLike[str], private: bool) -> dict[str, Any]:
+    policy, seen = policy_in(tx), seen_in(tx)
+    settings, engine, reason = _engine(json.loads(policy["settings"]))
+    row, due = seen.unseen[-1], seen.unseen[0]
+    if not is_url(path):
+        row = due  # nobody plays ahead in a directory
     facts: dict[str, Any] = {
-        "kind": "store",
-        "format": {
-            "ledger": int(found.meta["version"]),
-            "events": found.events_version,
-            "current": int(found.meta["version"]) >= ledger.PLAIN
-            and found.events_version in (None, EVENTS_VERSION),
-        },
-        "in_use": _in_use(path / "lock"),
-        "handed_over": found.meta.get("handed_over"),
-        "policy": _class_of(settings),
+        "kind": "database" if is_url(path) else "store",
+        "format": {"store": policy["format"], "current": policy["format"] == FORMAT},
+        "in_use": _in_use(tx, path),
+        "handed_over": policy["handed_over"],
+        "policy": policy["policy"],
+        "witnessed": policy["witnessed"],
+        "options": json.loads(policy["options"]),
         "settings": settings,
-        "episode": index,
-        "state": step,
-        "rounds": before + filled,
+        "episode": row.episode,
+        "state": str(row.phase) if row is due else f"open, and episode {due.episode} is {due.phase}",
+        "rounds": row.first_round - 1 + row.filled,
     }
     if engine is not None:
-        fill_from(engine, found.meta, found.episodes)
-        if any(frame.rounds is not None for frame in found.frames):
-            engine.with_users = _with_users(found.frames)
-        engine.episode = engine.new_episode(1 + before)
-    facts |= _public(engine, reason, filled)
+        engine.arms = json.loads(policy["arms"])
+        state.set_releases(engine, [recalled(engine.fit, one) for one in seen.releases])
+        engine.with_users = policy["with_users"]
+        engine.episode = engine.new_episode(row.first_round)
+    facts |= _public(engine, reason, row.filled)
+    if engine is not None:
+        left = row.room - row.filled
+        ahead = row.phase is Phase.AHEAD
+        facts["remaining"] = left or (1 if ahead else engine.fit.least_rows(row.episode + 1))
     if private:
-        facts["private"] = _private_numbers(found)
+        facts["private"] = _private_numbers(tx, policy)
     return facts
 
 
-def _look(path: Path, *, check: bool) -> _Found:
-    """Read a directory; an episode that is released meanwhile takes its files away: see :func:`_settled`."""
-    with ledger.reading(path / "ledger.sqlite3") as connection:
-        meta = ledger.checked_meta(connection) if check else ledger.meta(connection)
-        if int(meta["version"]) > ledger.VERSION:
-            raise StoreError(
-                f"the store was written by a newer version (format {meta['version']}, this one reads "
-                f"{ledger.VERSION})"
-            )
-        episodes = connection.execute("SELECT * FROM episodes ORDER BY episode").fetchall()
-        users, keys = (connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in _COUNTED)
-    frames: list[Frame] = []
-    version = None
-    if "handed_over" not in meta:
-        settings = complete(json.loads(meta["settings"]))
-        stem = f"episode-{episodes[-1][0]:05d}.{episodes[-1][2]}"
-        layout = Journal.layout_of(path, stem, settings["dtype"])
-        if layout is not None:
-            Journal.refuse_missing(path, stem, layout)
-            journal = Journal.only_read(
-                path, stem, layout=layout, dtype=settings["dtype"], dim=_row_width(settings)
-            )
-            frames, version = journal.look()
-    return _Found(meta, episodes, users, keys, frames, version)
+def _private_numbers(tx: Transaction, policy: dict[str, Any]) -> dict[str, Any]:
+    # Rows of an episode that is shown may not be gone yet, and are not counted.
+    phases = ", ".join(f"'{phase}'" for phase in sorted(MAY["empty"]))
+    ((first,),) = tx.all(f"SELECT min(first_round) FROM fliphat_episodes WHERE phase IN ({phases})")
+    counts = tx.all(
+        "SELECT (SELECT count(*) FROM fliphat_rewards WHERE round >= ?),"
+        " (SELECT count(*) FROM fliphat_rounds WHERE round >= ? AND NOT learned),"
+        " (SELECT count(*) FROM fliphat_users), (SELECT count(*) FROM fliphat_keys)",
+        *(first or 0, first or 0),
+    )[0]
+    names = ("rewards", "rounds_not_learned_from", "users", "keys")
+    return {"late": policy["late"], **dict(zip(names, counts, strict=True))}
 
 
-_COUNTED: Final = ("users", "keys")
-_TRIES: Final = 5
-
-
-def _settled(look: Callable[[], _Answer]) -> _Answer:
-    """Look again if the store moved on while it was read; what stays wrong is wrong."""
-    for _ in range(_TRIES - 1):
-        try:
-            return look()
-        except (StoreError, OSError):
-            continue
-    return look()
-
-
-def _verify_directory(path: Path) -> Verdict:
-    try:
-        found = _settled(lambda: _look(path, check=True))
-    except StoreError as error:
-        return Verdict((), (str(error),))
-    except OSError as error:
-        return Verdict((), (f"a file of the store can't be read: {error.strerror}",))
-    counts = _wrong_counts(found)
-    filled = _rounds(found.frames)
-    checked = (
-        f"ledger: format {found.meta['version']}, checksums of settings, {len(found.episodes)} episodes, "
-        f"users and keys",
-        f"open episode: {len(found.frames)} frames with {filled} rounds, each with its checksum and that of "
-        f"its rows",
-    )
-    return Verdict(checked if not counts else checked[:1], counts)
-
-
-def _wrong_counts(found: _Found) -> tuple[str, ...]:
-    """Return what does not add up between episodes, their rounds and the open files."""
-    wrong, expected = [], 1
-    for number, (index, step, _, facts, *_estimate) in enumerate(found.episodes):
-        if index != number:
-            wrong.append(f"episode {number} is missing from the ledger")
-            break
-        last = number == len(found.episodes) - 1
-        if last != (facts is None):
-            wrong.append(f"episode {index} is {step} and {'has' if facts else 'has no'} estimate")
-        if facts is not None:
-            told = json.loads(facts)
-            if told["first_round"] != expected:
-                wrong.append(f"episode {index} begins at round {told['first_round']} instead of {expected}")
-            expected += told["rounds"]
-    _, engine, _ = _engine(json.loads(found.meta["settings"]))
-    if engine is None or "handed_over" in found.meta or wrong:
-        return tuple(wrong)
-    fill_from(engine, found.meta, found.episodes)
-    length, filled = engine.new_episode(expected).length, _rounds(found.frames)
-    index, step = found.episodes[-1][:2]
-    if filled > length or (step == CLAIMED and filled != length):
-        wrong.append(
-            f"episode {index} is {step} and has {filled} rounds on disk instead of {length}: put its files "
-            f"back as they were, or its {length} rounds are lost to learning (never used twice)"
-        )
-    rows, codes = _rewards(found.frames)
-    first = rows[np.isfinite(codes)]  # a round that is cancelled after its reward has a second code
-    if len(rows) and (int(rows.max()) >= filled or len(np.unique(first)) != len(first)):
-        wrong.append(f"episode {index} has rewards of rounds that were not played, or two for one round")
-    return tuple(wrong)
-
-
-def _private_numbers(found: _Found) -> dict[str, Any]:
-    rounds = [frame.rounds for frame in found.frames if frame.rounds is not None]
-    codes = np.concatenate([np.zeros(0), *(codes_of(part) for part in rounds)])
-    return {
-        "rewards": len(np.unique(_rewards(found.frames)[0])),
-        "late": int(found.meta["late"]) + sum(frame.late for frame in found.frames),
-        "invalid_rounds": sum(int((part["arm"] < 0).sum()) for part in rounds),
-        "rounds_not_learned_from": int(np.isinf(codes).sum()),
-        "users_of_released_episodes": found.users,
-        "keys_of_released_episodes": found.keys,
-    }
-
-
-def _rewards(frames: list[Frame]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return rows and codes of all rewards, in the order in which they came."""
-    parts = [frame.rewards for frame in frames if frame.rewards is not None]
-    rows = np.concatenate([np.zeros(0, np.int64), *(part["row"].astype(np.int64) for part in parts)])
-    return rows, np.concatenate([np.zeros(0), *(part["code"] for part in parts)])
-
-
-def _rounds(frames: list[Frame]) -> int:
-    return sum(len(frame.rounds) for frame in frames if frame.rounds is not None)
-
-
-def _with_users(frames: list[Frame]) -> bool:
-    first = next(frame.rounds for frame in frames if frame.rounds is not None)
-    return bool(first["flags"][0] & HAS_USER)
-
-
-def _in_use(lock: Path) -> bool | None:
+def _in_use(tx: Transaction, path: str | os.PathLike[str]) -> bool | None:
     """Whether a policy holds the store; None where the system does not tell without taking the lock."""
+    if is_url(path):
+        ((sessions, _),) = tx.all(
+            "SELECT count(*), 0 FROM pg_stat_activity WHERE application_name = 'fliphat'"
+            " AND datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        return bool(sessions)
     try:
-        told = lock.stat()
+        told = (Path(path) / "lock").stat()
         listed = Path("/proc/locks").read_text()
     except OSError:
         return None
     file = f"{os.major(told.st_dev):02x}:{os.minor(told.st_dev):02x}:{told.st_ino}"
-    return any(f" {file} " in line for line in listed.splitlines())
+    return any(f" {file} " in line and "FLOCK" in line for line in listed.splitlines())
 
 
 # Saved files
@@ -314,9 +215,10 @@ def _inspect_file(path: Path, private: bool) -> dict[str, Any]:
         "kind": "saved file",
         "format": {"file": version, "current": version == snapshot.VERSION},
         "policy": _class_of(settings),
+        "options": record["ages"],
         "settings": settings,
         "episode": episode["index"],
-        "state": CLAIMED if episode["claimed"] else "open",
+        "state": "open",
         "rounds": episode["first_round"] - 1 + episode["filled"],
     }
     if engine is not None:
@@ -326,8 +228,8 @@ def _inspect_file(path: Path, private: bool) -> dict[str, Any]:
     if private:
         codes = arrays["codes"]
         facts["private"] = {
-            "rewards": int((np.isfinite(codes) | (codes == np.inf)).sum()),
             "late": record["late"],
+            "rewards": int((np.isfinite(codes) | (codes == np.inf)).sum()),
             "rounds_not_learned_from": int(np.isinf(codes).sum()),
             "users": len(arrays["users"]),
             "keys": len(arrays["keys"]),
@@ -359,79 +261,7 @@ def _saved(path: Path) -> tuple[int, dict[str, Any], dict[str, npt.NDArray[Any]]
         raise SnapshotError(f"{str(path)!r} does not exist") from None
 
 
-# Databases
-
-
-def _inspect_database(url: str, private: bool) -> dict[str, Any]:
-    from fliphat.policies.store.postgres import looking, schema
-
-    found = looking.look(url)
-    policy, row = found.policy, found.open
-    settings, engine, reason = _engine(json.loads(policy["settings"]))
-    due = next((one for one in found.episodes if one["claimed"] and not one["seen"]), None)
-    facts: dict[str, Any] = {
-        "kind": "database",
-        "format": {"database": policy["format"], "current": policy["format"] == schema.FORMAT},
-        "in_use": found.counts["sessions"] > 0,
-        "sessions": found.counts["sessions"],
-        "policy": policy["policy"],
-        "witnessed": policy["witnessed"],
-        "settings": settings,
-        "episode": row["episode"],
-        "state": "open" if due is None else f"open, and episode {due['episode']} is being fitted",
-        "rounds": row["first_round"] - 1 + row["filled"],
-    }
-    if engine is not None:
-        engine.arms = json.loads(policy["arms"])
-        state.set_releases(engine, found.releases, found.known)
-        engine.with_users = policy["with_users"]
-        engine.episode = engine.new_episode(1)
-    facts |= _public(engine, reason, row["filled"])
-    if engine is not None:
-        left = row["room"] - row["filled"]
-        facts["remaining"] = left or (engine.fit.least_rows(row["episode"] + 1) if row["opened"] else 1)
-    if private:
-        counted = looking.look(url, row_bytes=_row_bytes(settings))
-        facts["private"] = {
-            "rewards": sum(half["rewards"]["rewards"] for half in counted.halves if half["episode"]),
-            "late": counted.policy["late"],
-            "rounds_not_learned_from": sum(half["rows"]["not_learned"] for half in counted.halves),
-            "users": counted.counts["users"],
-            "keys": counted.counts["keys"],
-        }
-    return facts
-
-
-def _verify_database(url: str) -> Verdict:
-    from fliphat.policies.store.postgres import looking
-
-    try:
-        settings = complete(json.loads(looking.look(url).policy["settings"]))
-        found = looking.look(url, row_bytes=_row_bytes(settings))
-    except StoreError as error:
-        return Verdict((), (str(error),))
-    checksums = "on" if found.checksums else "off: a changed bit in a row is not noticed"
-    rows = sum(half["rows"]["rounds"] for half in found.halves)
-    checked = (
-        f"database: format {found.policy['format']}, {len(found.episodes)} episodes and their fences, rounds "
-        f"of users, keys, functions",
-        f"open episodes: {rows} rows, each with its slot, its size and its reward",
-        f"the server's own checksums of pages are {checksums}",
-    )
-    damage = tuple(looking.wrong(found))
-    return Verdict(() if damage else checked, damage)
-
-
-def _row_bytes(settings: dict[str, Any]) -> tuple[int, int]:
-    number = np.dtype(settings["dtype"]).itemsize
-    return _row_width(settings) * number, number
-
-
 # All of them
-
-
-def _row_width(settings: dict[str, Any]) -> int:
-    return int(settings["dim"]) + (1 if settings["fit"] == "dense" else 0)
 
 
 def _engine(record: dict[str, Any]) -> tuple[dict[str, Any], Engine | None, str | None]:
@@ -440,14 +270,9 @@ def _engine(record: dict[str, Any]) -> tuple[dict[str, Any], Engine | None, str 
     try:
         settings = read_settings(record, functions)
     except ValueError as error:
-        return complete(record), None, str(error)
-    return settings.to_dict(), _without_rows(settings), None
-
-
-def _without_rows(settings: EngineSettings) -> Engine:
-    if isinstance(settings, DenseSettings):
-        return PrivateLinear._engine_for(settings, None)
-    return Engine(make_fit(settings))
+        return record, None, str(error)
+    kind = PrivateLinear if settings.fit == "dense" else FLIPHAT
+    return settings.to_dict(), kind._engine_for(settings, Store()), None
 
 
 def _class_of(settings: dict[str, Any]) -> str:

@@ -168,6 +168,10 @@ class RowStore(ABC):
         """Stage rows after the first `at`, over whatever an interrupted call left there."""
 
     @abstractmethod
+    def staged(self, at: int, count: int) -> ChosenRows:
+        """Return the rows that the last `play` or `put` staged."""
+
+    @abstractmethod
     def advance(self, at: int, count: int) -> None:
         """Make `count` staged rows count."""
 

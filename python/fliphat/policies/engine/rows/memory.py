@@ -59,6 +59,10 @@ class DenseRows(DenseStore):
         if rows.base is not self.array:
             self.array[at : at + len(rows)] = rows
 
+    def staged(self, at: int, count: int) -> npt.NDArray[Any]:
+        """See :class:`RowStore`."""
+        return self.array[at : at + count]
+
     def advance(self, at: int, count: int) -> None:
         """See :class:`RowStore`."""
 
@@ -96,6 +100,7 @@ class SparseRows(SparseStore):
         self._room = 0
         # (rows, values before the last of them were added, values): what counts, and what is staged to.
         self._counted = self._staged = (0, 0, 0)
+        self._last: SparseChosen | None = None
 
     @property
     def stored(self) -> int:
@@ -130,11 +135,16 @@ class SparseRows(SparseStore):
         self.lengths[at : at + len(lengths)] = lengths
         self._columns.put(start, columns)
         self._values.put(start, values)
-        self._staged = (at + len(lengths), start, end)
+        self._staged, self._last = (at + len(lengths), start, end), rows
+
+    def staged(self, at: int, count: int) -> SparseChosen:
+        """See :class:`RowStore`."""
+        assert self._last is not None
+        return self._last
 
     def advance(self, at: int, count: int) -> None:
         """See :class:`RowStore`."""
-        self._counted = self._staged
+        self._counted, self._last = self._staged, None
         if at + count == len(self.lengths):
             self._resize(self.stored)
 

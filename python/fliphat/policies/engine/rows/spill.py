@@ -18,8 +18,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.policies.engine import files
 from fliphat.policies.engine.rows.base import ChosenRows, DenseStore
-from fliphat.policies.store import files
 from fliphat.policies.types import SpillError
 
 __all__ = ["SpillFile", "SpilledRows"]
@@ -93,6 +93,7 @@ class SpilledRows(DenseStore):
     def __init__(self, length: int, dim: int, dtype: npt.DTypeLike) -> None:
         super().__init__(length, dim, dtype)
         self._one_row: npt.NDArray[Any] = np.zeros((1, dim), dtype)
+        self._last = self._one_row
         self.file = SpillFile(dtype)
 
     def place(self, at: int, count: int) -> npt.NDArray[Any]:
@@ -103,10 +104,16 @@ class SpilledRows(DenseStore):
         """See :class:`RowStore`."""
         assert isinstance(rows, np.ndarray)
         self.file.write(at * self.dim, rows)
+        self._last = rows
+
+    def staged(self, at: int, count: int) -> npt.NDArray[Any]:
+        """See :class:`RowStore`."""
+        return self._last
 
     def advance(self, at: int, count: int) -> None:
         """See :class:`RowStore`."""
         self._one_row[:] = 0
+        self._last = self._one_row
 
     def emptied(self, filled: int) -> SpilledRows:
         """See :class:`RowStore`."""

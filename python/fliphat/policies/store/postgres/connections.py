@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 from fliphat import process
-from fliphat.policies.store.postgres.errors import OtherKey, OtherUsers, UnknownDecision
+from fliphat.policies.store.postgres.errors import Busy, OtherKey, OtherUsers, UnknownDecision
 from fliphat.policies.store.postgres.schema import APPLICATION, OTHER_KEY, OTHER_USERS, UNKNOWN_DECISION
 from fliphat.policies.store.postgres.wire import Session
 from fliphat.policies.types import StoreError
@@ -41,6 +41,7 @@ _ALIVE: Final = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "connect_timeout": 10,
+    "tcp_user_timeout": 10_000,
     "fallback_application_name": APPLICATION,
 }
 _REFUSALS: Final[dict[str, type[Exception]]] = {
@@ -52,6 +53,10 @@ _SESSION: Final = (
     b"SET tcp_keepalives_idle = 10",
     b"SET tcp_keepalives_interval = 5",
     b"SET tcp_keepalives_count = 3",
+    b"SET lock_timeout = '4s'",
+    b"SET statement_timeout = '60s'",
+    # A worker that hangs in the middle of a transaction must not keep its locks.
+    b"SET idle_in_transaction_session_timeout = '4s'",
 )
 
 
@@ -73,14 +78,19 @@ class Connections:
                 f"the database can't be reached ({type(error).__name__}): check address, account and password"
             ) from None
 
-    def run(self, work: Work[_Result]) -> _Result:
-        """Run a piece of work, again if its connection is lost or it met another's locks."""
+    def run(self, work: Work[_Result], *, patient: bool = True) -> _Result:
+        """Run a piece of work, again if its connection is lost or it met another's locks.
+
+        Unless it is `patient`, others' locks raise :class:`Busy`.
+        """
         again, until, pause = False, time.monotonic() + PATIENCE, _PAUSE
         while True:
             try:
                 with self.one() as connection:
                     return work(connection, again)
             except psycopg.Error as error:
+                if not patient and isinstance(error, errors.LockNotAvailable):
+                    raise Busy from None
                 if not _passes(error):
                     raise _explained(error) from None
                 if time.monotonic() >= until:
@@ -104,7 +114,7 @@ class Connections:
         try:
             yield connection
             kept = True
-        except psycopg.Error:
+        except Exception:
             kept = not connection.closed and connection.pgconn.transaction_status == 0
             raise
         finally:
@@ -113,10 +123,13 @@ class Connections:
             else:
                 connection.close()
 
-    def keep(self) -> Connection:
-        """Return a new connection for its caller to keep and to close; to be called from what `run` runs."""
-        self._refuse_closed()
-        return self._connect()
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """Turn a database's errors into what callers are told."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise _explained(error) from None
 
     def close(self) -> None:
         """Close every connection that is not in use; those that are, when they are given back."""
@@ -149,13 +162,14 @@ class Connections:
 
 def _passes(error: psycopg.Error) -> bool:
     """Whether an error is over when a new connection can be made, or others have finished."""
-    if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
+    if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)):
         return True
     state = error.sqlstate
     if state is None:  # the connection's own: it was lost, or could not be made
         return isinstance(error, psycopg.OperationalError)
-    # Shut down, crashed, starting up, out of connections, or lost.
-    return state in ("57P01", "57P02", "57P03", "53300") or state.startswith("08")
+    # Shut down, crashed, starting up, out of connections, idle for too long in a transaction, a statement
+    # that has to be prepared again, or lost.
+    return state in ("57P01", "57P02", "57P03", "53300", "25P03", "26000") or state.startswith("08")
 
 
 def _explained(error: psycopg.Error) -> BaseException:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["OtherKey", "OtherUsers", "UnknownDecision"]
+__all__ = ["Busy", "OtherKey", "OtherUsers", "UnknownDecision"]
+
+
+class Busy(Exception):
+    """Others hold what was asked for, and it is not worth waiting."""
 
 
 class OtherKey(Exception):

@@ -1,10 +1,10 @@
-"""A policy in a PostgreSQL database: what its workers ask of it. Private.
+"""The shared dialect: a policy in a PostgreSQL database, and what its workers ask of it. Private.
 
 Each method is one transaction, durable when it returns (``synchronous_commit`` is on). Playing is two: the
 first counts the rounds and gives the counter's lock back before it is on disk, so that other workers need
 not wait for each other's disk; the second is empty and waits for the disk. What is in a write-ahead log is
 durable in the order in which it was written, so nothing is told to anyone before it, and all that it rests
-on, is on disk.
+on, is on disk. No transaction waits for a reader of the tables: rows of a release are deleted, not truncated.
 """
 
 from __future__ import annotations
@@ -12,99 +12,56 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.settings import EngineSettings
+from fliphat.policies.engine import faults, lifecycle
 from fliphat.policies.engine.age import AgeLimit
-from fliphat.policies.engine.episode import Released
+from fliphat.policies.engine.keeping import EpisodeRow, Key, PackedRound
+from fliphat.policies.engine.lifecycle import MAY, Phase
 from fliphat.policies.engine.rows import ChosenRows, SparseChosen
-from fliphat.policies.store import faults
-from fliphat.policies.store.base import refuse_other_settings
 from fliphat.policies.store.postgres import schema, wire
 from fliphat.policies.store.postgres.connections import Connection, Connections
+from fliphat.policies.store.postgres.errors import Busy
+from fliphat.policies.store.sql import SqlStore, Transaction, Work, episodes_in, policy_in, write_life
 from fliphat.policies.types import Decision, StoreError
 
-__all__ = ["Age", "EpisodeRow", "Fitting", "Key", "PackedRound", "PostgresStore", "Seen", "recorded"]
+__all__ = ["Age", "PostgresStore", "reading", "recorded"]
 
+_Result = TypeVar("_Result")
 #: Bytes of rows that are read at once for a fit.
 _CHUNK: Final = 1 << 22
-#: Seconds after which a worker that still fits is taken for one that hangs, and another fits, too. Only one
-#: of them can commit, and nothing is seen of the other.
-LEASE: Final = 120.0
-#: The first half of the numbers of this policy's locks among the database's advisory locks.
-_FIT_LOCK, _CLAIM_LOCK = 1, 2
+_CLAIM_LOCK: Final = 2  # the last part of the number of this policy's lock among the advisory ones
 
-_PLAY_ARGUMENTS: Final = (
-    *("integer", "integer", "bigint", "bigint", "bigint", "boolean", "boolean", "text", "boolean[]"),
-    *("bytea[]", "boolean", "bytea[]", "bytea[]", "bytea[]", "integer[]", "double precision[]", "text[]"),
-    "integer",
+_PLAY: Final = wire.function(
+    "fliphat_play",
+    (
+        *("integer", "integer", "bigint", "bigint", "bigint", "boolean", "boolean", "text", "boolean[]"),
+        *("bytea[]", "boolean", "bytea[]", "bytea[]", "bigint[]", "bytea[]", "integer[]"),
+        *("double precision[]", "text[]", "integer"),
+    ),
 )
-_AGAIN: Final = 5  # the place among them of whether it may have been called before
-_PLAY: Final = [wire.function(f"fliphat_play_{half}", _PLAY_ARGUMENTS) for half in (0, 1)]
+_AGAIN: Final = 5  # the place among its arguments of whether it may have been called before
 _REWARD: Final = wire.function(
     "fliphat_reward",
     ("bigint[]", "double precision[]", "bigint", "bigint", "boolean", "bigint", "double precision"),
 )
 #: An empty transaction that returns when everything before it in the log is durable.
 _WAIT_FOR_DISK: Final = b"SELECT pg_logical_emit_message(true, 'fliphat', '')"
-#: Seconds that an age can have at most here: a longer one is none, in a server's calendar.
+#: Seconds that an age can have at most here: a longer one is none.
 _LONGEST_AGE: Final = 3e9
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodeRow:
-    """An episode as the database has it; see `fliphat.policies.store.postgres.schema`."""
-
-    episode: int
-    first_round: int
-    room: int
-    filled: int
-    releases: int
-    arms: int
-    opened: bool
-    claimed: bool
-    released: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What is kept of a round for whoever asks again; `name` is the id of its arm, if arms have ids."""
-
-    digest: bytes
-    arm: int
-    probability: float
-    name: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class PackedRound:
-    """A round as it is sent: its row in bytes, `columns` only if it is sparse."""
-
-    valid: bool
-    owner: bytes | None
-    columns: bytes | None
-    numbers: bytes
-    key: Key | None
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What one look at the database shows: episodes without a public estimate, new releases, counts."""
-
-    unseen: tuple[EpisodeRow, ...]
-    releases: list[tuple[dict[str, Any], npt.NDArray[np.int64], npt.NDArray[np.float64]]]
-    known: dict[str, Any] | None
-    with_users: bool | None
-    user_kind: str | None
-    late: int
-    arms_version: int
-    arms: Any  # the table of arms, None if it is not newer than what was known
+_EMPTY: Final = (
+    "UPDATE fliphat_rewards SET reward = 'Infinity' WHERE round IN"
+    " (SELECT round FROM fliphat_rounds WHERE {})",
+    "UPDATE fliphat_rounds SET learned = false, columns = NULL, numbers = NULL, checksum = NULL WHERE {}",
+)
 
 
 @dataclass(frozen=True)
@@ -122,156 +79,95 @@ class Age:
         return cls(rounds=limit)
 
 
-@dataclass
-class Fitting:
-    """The right to fit, held by a session: it ends with the session, whatever happens to the worker."""
+class _Transaction:
+    """See :class:`fliphat.policies.store.sql.Transaction`."""
 
-    connection: Connection
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
-    def close(self) -> None:
-        """Give the right back; whoever asks after this returns finds it free."""
-        # A session that was closed ends on the server a moment later, and its locks with it.
-        with contextlib.suppress(Exception):
-            self.connection.execute(b"SELECT pg_advisory_unlock_all()")
-        self.connection.close()
+    def do(self, sql: str, *given: Any) -> int:
+        return self._connection.execute(sql.replace("?", "%s").encode(), given).rowcount
+
+    def script(self, sql: str) -> None:
+        """Run several statements without values."""
+        self._connection.execute(sql.encode(), prepare=False)
+
+    def all(self, sql: str, *given: Any) -> list[Any]:
+        return self._connection.execute(sql.replace("?", "%s").encode(), given, binary=True).fetchall()
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     """One worker's door to the policy that a database holds."""
+
+    locking = " FOR UPDATE"
+    clock = "extract(epoch FROM clock_timestamp())::double precision"
 
     def __init__(
         self,
         url: str,
-        policy: str,
         settings: EngineSettings,
+        durability: str,
+        policy: str,
+        options: dict[str, Any],
         secret: bytes,
-        first_room: int,
-        arms: Any = None,
+        room: int,
+        arms: Any,
     ) -> None:
         self._connections = Connections(url)
-        self._settings = settings
+        self.settings = settings
         self._number = np.dtype(settings.dtype).newbyteorder("<")
-        self._durable = True
+        self._durable = durability == "full"
+
+        def begin(tx: Any, again: bool) -> dict[str, Any]:
+            # Any number: who creates waits for whoever else does, and then finds the tables.
+            tx.all("SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' fliphat'))")
+            ((found, _),) = tx.all("SELECT to_regclass('fliphat_policy') IS NOT NULL, 0")
+            if not found:
+                tx.script(schema.statements())
+                self.make(tx, policy, options, secret, room, arms)
+            kept = self.join(tx, policy, options)
+            ((self._locks,),) = tx.all("SELECT ('fliphat_policy'::regclass::oid::bigint) << 8")
+            return kept
+
         try:
-            self._create(policy, secret, first_room, arms)
-            self._open(policy)
+            self.kept = self.run("open", begin)
+            self._rewrite()
         except BaseException:
             self.close()
             raise
 
-    def _create(self, policy: str, secret: bytes, first_room: int, arms: Any) -> None:
-        """Create the tables unless they are there, which one of several workers does."""
+    def run(self, name: str, work: Work[_Result]) -> _Result:
+        """See :class:`SqlStore`; a look is one statement, which needs no transaction around it."""
 
-        def create(connection: Connection, again: bool) -> None:
+        def inside(connection: Connection, again: bool) -> _Result:
+            if name == "look":
+                return work(_Transaction(connection), again)
             with connection.transaction():
-                # Any number: who creates waits for whoever else does, and then finds the tables.
-                connection.execute(b"SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' fliphat'))")
-                (found,) = _one(connection.execute(b"SELECT to_regclass('fliphat_policy') IS NOT NULL"))
-                if found:
-                    return
-                connection.execute(schema.SCHEMA.encode(), prepare=False)
-                connection.execute(
-                    b"INSERT INTO fliphat_policy (format, policy, settings, secret, openings, arms)"
-                    b" VALUES (%s, %s, %s, %s, -1, %s)",
-                    (schema.FORMAT, policy, json.dumps(self._settings.to_dict()), secret, json.dumps(arms)),
-                )
-                connection.execute(
-                    b"INSERT INTO fliphat_episodes (episode, first_round, room, releases, opened)"
-                    b" VALUES (0, 1, %s, 0, true)",
-                    (first_room,),
-                )
+                result = work(_Transaction(connection), again)
+                faults.reached(f"{name} written")
+            faults.reached(f"{name} durable")
+            return result
 
-        self._connections.run(create)
+        return self._connections.run(inside)
 
-    def _open(self, policy: str) -> None:
-        def read(connection: Connection, again: bool) -> Any:
-            return _one(
-                connection.execute(
-                    b"SELECT format, policy, settings, secret,"
-                    b" 'fliphat_policy'::regclass::oid::bigint FROM fliphat_policy"
-                )
-            )
+    def wait_for_rewards(self, tx: Transaction) -> None:
+        """See :class:`SqlStore`."""
+        tx.all("SELECT pg_advisory_xact_lock(?)", self._claim_lock)
 
-        version, made, settings, secret, oid = self._connections.run(read)
-        if version > schema.FORMAT:
-            raise StoreError(
-                f"the store was written by a newer version (format {version}, this one reads {schema.FORMAT})"
-            )
-        if made != policy:
-            raise StoreError(f"the database holds a {made}, not a {policy}: a schema holds one policy")
-        refuse_other_settings(json.loads(settings), self._settings)
-        self.secret = bytes(secret)
-        self._locks = oid << 8
-
-        def count(connection: Connection, again: bool) -> Any:
-            return _one(
-                connection.execute(b"UPDATE fliphat_policy SET openings = openings + 1 RETURNING openings")
-            )
-
-        (self.opening,) = self._connections.run(count)
-
-        def rewrite(connection: Connection, again: bool) -> None:
-            (due,) = _one(connection.execute(b"SELECT rewritten < emptied FROM fliphat_policy"))
-            if due:
-                _rewrite(connection)
-
-        self._connections.run(rewrite)
-
-    def set_durability(self, durability: str) -> None:
-        """Say whether a call waits for the disk ("full") or `flush` does ("batch")."""
-        self._durable = durability == "full"
+    @property
+    def _claim_lock(self) -> int:
+        return int(self._locks + _CLAIM_LOCK)
 
     # Looking
-
-    def look(self, known: int, arms_version: int) -> Seen:
-        """Return what is not public yet, and what became public after the first `known` releases.
-
-        Also the table of arms, if it is newer than `arms_version`.
-        """
-
-        def read(connection: Connection, again: bool) -> list[Any]:
-            # One statement, which sees one moment.
-            return connection.execute(
-                b"SELECT episode, first_round, room, filled, releases, e.arms, opened, claimed, released,"
-                b" seen, CASE WHEN seen THEN facts END, CASE WHEN seen THEN indices END,"
-                b" CASE WHEN seen THEN numbers END, CASE WHEN seen THEN known END,"
-                b" with_users, user_kind, late, arms_version, CASE WHEN arms_version > %s THEN p.arms END"
-                b" FROM fliphat_episodes AS e CROSS JOIN fliphat_policy AS p"
-                b" WHERE NOT seen OR episode >= %s ORDER BY episode",
-                (arms_version, known),
-                binary=True,
-            ).fetchall()
-
-        rows = self._connections.run(read)
-        unseen = tuple(EpisodeRow(*row[:9]) for row in rows if not row[9])
-        if not unseen:
-            raise _lost()
-        shown = [row for row in rows if row[9]]
-        with_users, user_kind, late, version, arms = rows[0][14:]
-        return Seen(
-            unseen,
-            [
-                (json.loads(row[10]), np.frombuffer(row[11], "<i8"), np.frombuffer(row[12], "<f8"))
-                for row in shown
-            ],
-            json.loads(shown[-1][13]) if shown else None,
-            with_users,
-            user_kind,
-            late,
-            version,
-            None if arms is None else json.loads(arms),
-        )
 
     def decision(self, key: bytes) -> Decision | None:
         """Return what was played for a key, once that is on disk; None if nothing was."""
 
         def find(connection: Connection, again: bool) -> Any:
-            with connection.pipeline():
-                found = connection.execute(
-                    b"SELECT id, arm, valid, episode, probability, name FROM fliphat_keys WHERE digest = %s",
-                    (key,),
-                )
-            row = found.fetchone()
+            row = connection.execute(
+                b"SELECT id, arm, valid, episode, probability, name FROM fliphat_keys WHERE digest = %s",
+                (key,),
+            ).fetchone()
             if row is not None:  # perhaps by a worker that is still waiting for the disk
                 connection.execute(_WAIT_FOR_DISK)
             return row
@@ -284,38 +180,29 @@ class PostgresStore:
 
     def pending(self, timeout: Age) -> list[int]:
         """Return the ids of rounds whose reward may still come."""
+        allowed = ", ".join(f"'{phase}'" for phase in sorted(MAY["reward"]))
 
-        def find(connection: Connection, again: bool) -> list[int]:
-            with connection.transaction():
-                connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                open_ones = connection.execute(
-                    b"SELECT episode, filled FROM fliphat_episodes WHERE NOT claimed ORDER BY episode"
-                ).fetchall()
-                return [
-                    identity
-                    for episode, filled in open_ones
-                    for (identity,) in connection.execute(
-                        b"SELECT id FROM fliphat_rounds_%d AS rounds"
-                        b" LEFT JOIN fliphat_rewards_%d AS rewards USING (slot)"
-                        b" WHERE rewards.slot IS NULL AND slot >= %%s"
-                        b" AND played > coalesce(now() - make_interval(secs => %%s), '-infinity')"
-                        b" ORDER BY slot" % (episode % 2, episode % 2),
-                        (0 if timeout.rounds is None else max(0, filled - timeout.rounds), timeout.seconds),
-                    )
-                ]
+        def find(tx: Transaction, again: bool) -> list[int]:
+            return [
+                identity
+                for (identity,) in tx.all(
+                    "SELECT a.id FROM fliphat_rounds AS a JOIN fliphat_episodes AS e"
+                    " ON a.round >= e.first_round AND a.round < e.first_round + e.filled"
+                    f" AND phase IN ({allowed})"
+                    " LEFT JOIN fliphat_rewards AS b ON b.round = a.round WHERE b.round IS NULL"
+                    " AND a.round >= e.first_round + greatest(e.filled - ?::bigint, 0)"
+                    f" AND a.played >= coalesce({self.clock} - ?::double precision, '-Infinity')"
+                    " ORDER BY a.round",
+                    *(timeout.rounds, timeout.seconds),
+                )
+            ]
 
-        return self._connections.run(find)
+        return self.run("look", find)
 
     # Playing
 
     def play(
-        self,
-        row: EpisodeRow,
-        rounds: Sequence[PackedRound],
-        *,
-        limit: int,
-        users: tuple[bool, str | None] | None,
-        first: int,
+        self, row: EpisodeRow, rounds: Sequence[PackedRound], *, limit: int, kind: str | None, first: int
     ) -> int | None:
         """Play rounds, and return the first one's id; None if the episode has no room or a newer estimate.
 
@@ -327,29 +214,30 @@ class PostgresStore:
             All dense, or all sparse; all with a user, or all without.
         limit : int
             Rounds of one user that are learned from.
-        users : (bool, str or None), or None
-            Whether there are user ids, and their kind; None if the database is known to agree.
+        kind : str or None
+            The kind of the user ids, if rounds have them.
         first : int
             What is added to the number of a round to make its id.
         """
         sparse, owned = rounds[0].columns is not None, rounds[0].owner is not None
         keyed = any(one.key is not None for one in rounds)
-        with_users, kind = (None, None) if users is None else users
+        sums = [zlib.crc32(one.numbers, zlib.crc32(one.columns or b"")) for one in rounds]
         given = [
             *(wire.integer(row.episode), wire.integer(row.releases), wire.bigint(first), wire.bigint(limit)),
-            *(wire.bigint(secrets.randbits(62)), None, wire.boolean(with_users), wire.text(kind)),
+            *(wire.bigint(secrets.randbits(62)), None, wire.boolean(owned), wire.text(kind)),
             wire.booleans([one.valid for one in rounds]),
             wire.bytes_array([one.owner for one in rounds]) if owned else None,
             wire.boolean(sparse),
             wire.bytes_array([one.columns for one in rounds]) if sparse else None,
             wire.bytes_array([one.numbers for one in rounds]),
+            wire.numbers(sums, "bigint"),
             *((None,) * 4 if not keyed else _packed_keys(rounds)),
             wire.integer(row.arms),
         ]
 
         def send(connection: Connection, again: bool) -> int | None:
             given[_AGAIN] = wire.boolean(again)
-            calls: list[wire.Call] = [(_PLAY[row.episode % 2], given)]
+            calls: list[wire.Call] = [(_PLAY, given)]
             if self._durable:
                 calls.append((_WAIT_FOR_DISK, []))
             first_id = wire.send(connection, calls)[0]
@@ -382,7 +270,7 @@ class PostgresStore:
             wire.numbers([ids[i] for i in order], "bigint"),
             wire.numbers([rewards[i] for i in order], "double"),
             wire.bigint(secrets.randbits(62)),
-            wire.bigint(self._lock(_CLAIM_LOCK)),
+            wire.bigint(self._claim_lock),
             wire.boolean(self._durable),
             wire.bigint(timeout.rounds),
             wire.double(timeout.seconds),
@@ -404,260 +292,210 @@ class PostgresStore:
     def change_arms(self, arms: Any, before: int) -> bool:
         """Let rounds play by another table of arms; False if there is a newer one than version `before`."""
 
-        def change(connection: Connection, again: bool) -> Any:
-            return _one(
-                connection.execute(
-                    b"SELECT fliphat_change_arms(%s, %s, %s, %s)",
-                    (before, json.dumps(arms), again, self._lock(_CLAIM_LOCK)),
-                )
-            )
+        def change(tx: Transaction, again: bool) -> bool:
+            # No episode is opened meanwhile, and no round counted: both read the version below.
+            self.wait_for_rewards(tx)
+            ((version, kept),) = tx.all("SELECT arms_version, arms FROM fliphat_policy FOR UPDATE")
+            if version != before:
+                return again and (version, kept) == (before + 1, json.dumps(arms))
+            tx.do(f"UPDATE fliphat_episodes SET arms = ? WHERE phase <> '{Phase.CLOSED}'", before + 1)
+            tx.do("UPDATE fliphat_policy SET arms_version = ?, arms = ?", before + 1, json.dumps(arms))
+            return True
 
-        (done,) = self._connections.run(change)
-        return bool(done)
+        return self.run("arms", change)
 
-    # Releasing
+    # Reading rows
 
-    def claim(self, episode: int, next_room: int) -> None:
-        """Fix which rewards of a full episode count; as many rounds of the next may be played meanwhile."""
-        faults.reached("before claim")
-        self._connections.run(
-            lambda connection, again: connection.execute(
-                b"SELECT fliphat_claim(%s, %s, %s)", (episode, next_room, self._lock(_CLAIM_LOCK))
-            )
-        )
-        faults.reached("claimed")
+    def rows_for_fit(self, row: EpisodeRow, layout_of: Any) -> None:
+        """Give a claimed episode's rows and codes to a fit, all as they are at one moment.
 
-    def begin_fitting(self, episode: int) -> Fitting | None:
-        """Return the right to fit an episode, None if another worker has it."""
-        lock = self._lock(_FIT_LOCK)
-
-        def begin(connection: Connection, again: bool) -> Fitting | None:
-            # A look first: whoever waits for another's fit asks often, and a session of its own is dear.
-            (held, stale) = _one(
-                connection.execute(
-                    b"SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted"
-                    b" AND objsubid = 1 AND (classid::bigint << 32) + objid::bigint = %s"
-                    b" AND database = (SELECT oid FROM pg_database WHERE datname = current_database())),"
-                    b" (SELECT coalesce(fitting_since < now() - make_interval(secs => %s), false)"
-                    b" FROM fliphat_episodes WHERE episode = %s)",
-                    (lock, LEASE, episode),
-                )
-            )
-            if held and not stale:
-                return None
-            own = self._connections.keep()
-            try:
-                (got,) = _one(own.execute(b"SELECT pg_try_advisory_lock(%s)", (lock,)))
-                if got or stale:
-                    own.execute(
-                        b"UPDATE fliphat_episodes SET fitting_since = now() WHERE episode = %s", (episode,)
-                    )
-                    return Fitting(own)
-            except BaseException:
-                own.close()
-                raise
-            own.close()
-            return None
-
-        return self._connections.run(begin)
-
-    def layout(self, episode: EpisodeRow) -> str:
-        """Return the layout of a claimed episode's first row, which all of them are given to the fit in."""
-        (sparse,) = self._connections.run(
-            lambda connection, again: _one(
-                connection.execute(
-                    b"SELECT bool_or(sparse) FROM fliphat_rounds_%d WHERE slot = 0" % (episode.episode % 2)
-                )
-            )
-        )
-        return "csr" if sparse else "dense"
-
-    def codes(self, episode: EpisodeRow) -> npt.NDArray[np.float64]:
-        """Return the code of each round's reward; to be read after the rows.
-
-        A row that is emptied meanwhile, by whoever forgets, then has none that counts.
+        `layout_of` is called with the layout, and returns what takes each part: its first row, the rows and
+        the codes of their rewards.
         """
 
-        def read(connection: Connection, again: bool) -> Any:
-            return connection.execute(
-                b"SELECT CASE WHEN learned THEN coalesce(reward, 'NaN')"
-                b" WHEN reward IS NULL THEN '-Infinity' ELSE 'Infinity' END"
-                b" FROM fliphat_rounds_%d LEFT JOIN fliphat_rewards_%d USING (slot) ORDER BY slot"
-                % (episode.episode % 2, episode.episode % 2),
-                binary=True,
-            ).fetchall()
-
-        rows = self._connections.run(read)
-        if len(rows) != episode.room:
-            raise StoreError(
-                f"episode {episode.episode} has {len(rows)} rounds in the database instead of the "
-                f"{episode.room} that were played: restore what was removed"
-            )
-        return np.array([code for (code,) in rows], np.float64)
-
-    def rows(self, episode: EpisodeRow, layout: str) -> Iterator[tuple[int, ChosenRows]]:
-        """Yield a claimed episode's rows in order, in parts, each with its first slot."""
-        dim, table = self._settings.row_width, b"fliphat_rounds_%d" % (episode.episode % 2)
-        width = dim * self._number.itemsize
-        step = max(1, _CHUNK // width) if layout == "dense" else 4096
-        for at in range(0, episode.room, step):
-            given = (at, at + step)
-            if layout == "dense":
-                (whole,) = self._connections.run(
-                    lambda connection, again, given=given: _one(  # type: ignore[misc]
-                        connection.execute(
-                            b"SELECT string_agg(coalesce(numbers, %s), ''::bytea ORDER BY slot) FROM "
-                            + table
-                            + b" WHERE slot >= %s AND slot < %s AND NOT sparse",
-                            (bytes(width), *given),
-                            binary=True,
-                        )
-                    )
+        def read(connection: Connection, again: bool) -> None:
+            with connection.transaction():
+                connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                tx = _Transaction(connection)
+                ((sparse,),) = tx.all(
+                    "SELECT sparse FROM fliphat_rounds WHERE round = ?", row.first_round
+                ) or [(False,)]
+                take, found = layout_of("csr" if sparse else "dense"), 0
+                for at, listed in self._parts(tx, row):
+                    take(at, self._unpacked(listed, sparse), np.array([one[4] for one in listed], np.float64))
+                    found += len(listed)
+            if found != row.room:
+                raise StoreError(
+                    f"episode {row.episode} has {found} rounds in the database instead of the "
+                    f"{row.room} that were played: restore what was removed"
                 )
-                size = min(step, episode.room - at)
-                if whole is not None and len(whole) == size * width:
-                    yield at, np.frombuffer(whole, self._number).reshape(size, dim)
-                    continue
-            listed = self._connections.run(
-                lambda connection, again, given=given: connection.execute(  # type: ignore[misc]
-                    b"SELECT sparse, columns, numbers FROM " + table + b" WHERE slot >= %s AND slot < %s"
-                    b" ORDER BY slot",
-                    given,
-                    binary=True,
-                ).fetchall()
-            )
-            yield at, self._unpacked(listed, layout)
 
-    def _unpacked(self, listed: list[Any], layout: str) -> ChosenRows:
+        self._connections.run(read)
+
+    def _parts(self, tx: Transaction, row: EpisodeRow) -> Iterator[tuple[int, list[Any]]]:
+        step = max(1, _CHUNK // (self.settings.row_width * self._number.itemsize))
+        for at in range(0, row.room, step):
+            first = row.first_round + at
+            listed = tx.all(
+                "SELECT a.sparse, a.columns, a.numbers, a.checksum, CASE WHEN learned THEN"
+                " coalesce(reward, 'NaN') WHEN reward IS NULL THEN '-Infinity' ELSE 'Infinity' END"
+                " FROM fliphat_rounds AS a LEFT JOIN fliphat_rewards AS b ON b.round = a.round"
+                " WHERE a.round >= ? AND a.round < ? ORDER BY a.round",
+                *(first, min(first + step, row.first_round + row.room)),
+            )
+            for _, columns, numbers, kept, _ in listed:
+                if numbers is not None and kept != zlib.crc32(numbers, zlib.crc32(columns or b"")):
+                    raise StoreError(
+                        f"a row of episode {row.episode} is damaged, its checksum does not match: restore "
+                        f"it, or forget() to go on without the episode's rows"
+                    )
+            faults.reached("rows read")
+            yield at, listed
+
+    def _unpacked(self, listed: list[Any], sparse: bool) -> ChosenRows:
         """Return rows of whatever layout each was played in, in one."""
-        dim, parts = self._settings.row_width, []
-        for sparse, columns, numbers in listed:
+        dim = self.settings.row_width
+        if not sparse and not any(one[0] for one in listed):
+            nothing = bytes(dim * self._number.itemsize)
+            whole = b"".join(one[2] or nothing for one in listed)
+            return np.frombuffer(whole, self._number).reshape(len(listed), dim)
+        parts = []
+        for is_sparse, columns, numbers, *_ in listed:
             values = np.frombuffer(numbers or b"", self._number)
-            if sparse:
+            if is_sparse:
                 parts.append((np.frombuffer(columns or b"", "<i4"), values))
             else:
                 (kept,) = np.nonzero(values)
                 parts.append((kept.astype(np.int32), values[kept]))
-        if layout == "csr":
-            lengths = np.array([len(columns) for columns, _ in parts], np.uint32)
+        if sparse:
             return SparseChosen(
-                lengths,
+                np.array([len(columns) for columns, _ in parts], np.uint32),
                 np.concatenate([columns for columns, _ in parts]).astype(np.int32),
                 np.concatenate([values for _, values in parts]),
             )
-        dense = np.zeros((len(parts), dim), self._number)
+        dense: npt.NDArray[Any] = np.zeros((len(parts), dim), self._number)
         for row, (columns, values) in zip(dense, parts, strict=True):
             row[columns] = values
         return dense
-
-    def commit(self, released: Released, fence: str, show: bool) -> None:
-        """Make an estimate durable unless another worker's was first, public if `show`, and drop the rows."""
-        facts, estimate = released.facts, released.facts.estimate
-        given = (
-            facts.episode,
-            json.dumps(facts.to_dict()),
-            estimate.indices.astype("<i8").tobytes(),
-            estimate.values.astype("<f8").tobytes(),
-            json.dumps(released.known.to_record()),
-            released.following.length,
-            fence,
-            show,
-        )
-        faults.reached("before commit")
-        self._connections.run(
-            lambda connection, again: connection.execute(
-                b"SELECT fliphat_commit(%s, %s, %s, %s, %s, %s, %s, %s)", given
-            )
-        )
-        faults.reached("committed")
-
-    def fences(self, releases: int) -> list[str]:
-        """Return the fences of the last two of the first `releases` releases."""
-
-        def read(connection: Connection, again: bool) -> dict[int, str]:
-            return dict(
-                connection.execute(
-                    b"SELECT episode, fence FROM fliphat_episodes WHERE released AND episode >= %s",
-                    (releases - 2,),
-                ).fetchall()
-            )
-
-        found = self._connections.run(read)
-        return [found.get(releases - 2, ""), found.get(releases - 1, "")]
-
-    def show(self, episode: int) -> None:
-        """Make a committed estimate public."""
-        self._connections.run(
-            lambda connection, again: connection.execute(b"SELECT fliphat_show(%s)", (episode,))
-        )
-
-    def witnessed(self) -> bool:
-        """Whether the policy is played with a witness."""
-        (found,) = self._connections.run(
-            lambda connection, again: _one(connection.execute(b"SELECT witnessed FROM fliphat_policy"))
-        )
-        return bool(found)
-
-    def keep_witnessed(self) -> None:
-        """Record that the policy is played with a witness."""
-        self._connections.run(
-            lambda connection, again: connection.execute(b"UPDATE fliphat_policy SET witnessed = true")
-        )
 
     # Forgetting
 
     def cancel(self, identity: int) -> bool:
         """Empty one round, whose reward can't come any more; False if its episode is claimed."""
-        given = (identity, self._lock(_CLAIM_LOCK))
-        (done,) = self._connections.run(
-            lambda connection, again: _one(connection.execute(b"SELECT fliphat_cancel(%s, %s)", given))
-        )
-        return bool(done)
+
+        def work(tx: Transaction, again: bool) -> bool:
+            ((told,),) = tx.all(
+                "SELECT fliphat_reward(ARRAY[?::bigint], ARRAY['Infinity'::double precision], 0, ?::bigint,"
+                " true, NULL, NULL)",
+                *(identity, self._claim_lock),
+            )
+            if told[0] == 0:
+                tx.do("UPDATE fliphat_policy SET late = late - 1")
+                return False
+            for statement in _EMPTY:
+                tx.do(statement.format("id = ?"), identity)
+            return True
+
+        return self.run("cancel", work)
 
     def forget(self, owner: bytes | None = None) -> int:
-        """Empty the rows that are not fitted yet, all of them or one user's, in the tables' files too."""
-        which = b"owner = %s" if owner is not None else b"true"
-        given = (owner,) if owner is not None else ()
+        """Empty the rows that are not committed yet, all of them or one user's, in the tables' files too.
 
-        def empty(connection: Connection, again: bool) -> int:
+        A claim is taken back: no fit that has read one of these rows can be committed after this.
+        """
+
+        def work(tx: Transaction, again: bool) -> int:
+            self.wait_for_rewards(tx)
             emptied = 0
-            with connection.transaction():
-                connection.execute(b"SELECT pg_advisory_xact_lock(%s)", (self._lock(_CLAIM_LOCK),))
-                for half in (0, 1):
-                    connection.execute(
-                        b"UPDATE fliphat_rewards_%d SET reward = 'Infinity' WHERE slot IN"
-                        b" (SELECT slot FROM fliphat_rounds_%d WHERE " % (half, half) + which + b")",
-                        given,
-                    )
-                    emptied += connection.execute(
-                        b"UPDATE fliphat_rounds_%d SET learned = false, columns = NULL, numbers = NULL WHERE "
-                        % half
-                        + which,
-                        given,
-                    ).rowcount
-                connection.execute(b"UPDATE fliphat_policy SET emptied = emptied + 1")
-            faults.reached("forgotten")
-            _rewrite(connection)
+            for row in episodes_in(tx):
+                if row.phase not in MAY["empty"]:
+                    continue
+                row, _ = self._row(tx, row.episode)
+                end = row.first_round + row.filled
+                which, given = "round >= ? AND round < ?", list[Any]([row.first_round, end])
+                if owner is not None:
+                    which, given = which + " AND owner = ?", [*given, owner]
+                tx.do(_EMPTY[0].format(which), *given)
+                count = tx.do(_EMPTY[1].format(which), *given)
+                if count:
+                    write_life(tx, row.episode, lifecycle.emptied(row.life))
+                emptied += count
+            tx.do("UPDATE fliphat_policy SET emptied = emptied + 1")
             return emptied
 
-        return self._connections.run(empty)
+        emptied = self.run("empty", work)
+        self._rewrite()
+        return emptied
 
     def expire(self, limit: Age, early: Age) -> int:
-        """Empty rows once one is older than `limit`: all that are older than `early`; how many."""
-        given = (limit.rounds, early.rounds, limit.seconds, early.seconds, self._lock(_CLAIM_LOCK))
+        """Empty rows once one is older than `limit`: all that are older than `early`; how many.
 
-        def empty(connection: Connection, again: bool) -> int:
-            (emptied,) = _one(
-                connection.execute(
-                    b"SELECT fliphat_expire(%s::bigint, %s::bigint, %s::float8, %s::float8, %s)", given
-                )
+        A fit that is under way has read them all or none: it may go on.
+        """
+
+        def over(tx: Transaction, row: EpisodeRow, end: int, age: Age, now: float) -> int:
+            """Return how many of an episode's first rows are older than an age."""
+            if age.rounds is not None:
+                return max(0, min(end - age.rounds - row.first_round, row.filled))
+            assert age.seconds is not None
+            ((last,),) = tx.all(
+                "SELECT max(round) FROM fliphat_rounds WHERE round >= ? AND round < ? AND played <= ?",
+                *(row.first_round, row.first_round + row.filled, now - age.seconds),
             )
-            faults.reached("expired")
-            if emptied:
-                _rewrite(connection)
-            return int(emptied)
+            return 0 if last is None else int(last - row.first_round + 1)
 
-        return self._connections.run(empty)
+        def work(tx: Transaction, again: bool) -> int:
+            rows = [row for row in episodes_in(tx) if row.phase in MAY["empty"]]
+            end = max((row.first_round + row.filled for row in rows), default=0)
+            ((now, _),) = tx.all(f"SELECT {self.clock}, 0")
+            due = [row for row in rows if over(tx, row, end, limit, now) > row.expired]
+            if not due:
+                return 0
+            self.wait_for_rewards(tx)
+            gone = 0
+            for seen in due:
+                row, _ = self._row(tx, seen.episode)
+                if row.phase not in MAY["empty"]:
+                    continue
+                going = over(tx, row, end, early, now)
+                given = (row.first_round + row.expired, row.first_round + going)
+                for statement in _EMPTY:
+                    tx.do(statement.format("round >= ? AND round < ?"), *given)
+                tx.do("UPDATE fliphat_episodes SET expired = ? WHERE episode = ?", going, row.episode)
+                gone += max(0, going - row.expired)
+            tx.do("UPDATE fliphat_policy SET emptied = emptied + 1")
+            return gone
+
+        gone = self.run("empty", work)
+        if gone:
+            self._rewrite()
+        return gone
+
+    def _rewrite(self) -> None:
+        """Write the tables of rows again, without what was emptied.
+
+        Whoever reads the tables meanwhile is not waited for long: what is left over is done by the next one
+        that forgets or opens the policy.
+        """
+
+        def write(connection: Connection, again: bool) -> None:
+            ((emptied, rewritten),) = _Transaction(connection).all(
+                "SELECT emptied, rewritten FROM fliphat_policy"
+            )
+            if emptied == rewritten:
+                return
+            connection.execute(b"SET statement_timeout = 0")
+            try:
+                for table in (b"rounds", b"rewards"):
+                    connection.execute(b"VACUUM FULL fliphat_%s" % table, prepare=False)
+            finally:
+                connection.execute(b"RESET statement_timeout")
+            connection.execute(
+                b"UPDATE fliphat_policy SET rewritten = greatest(rewritten, %s::bigint)", (emptied,)
+            )
+
+        with contextlib.suppress(Busy):
+            self._connections.run(write, patient=False)
 
     # Opening and closing
 
@@ -674,23 +512,33 @@ class PostgresStore:
         """Close this worker's connections; others play on."""
         self._connections.close()
 
-    def _lock(self, which: int) -> int:
-        return int(self._locks + which)
+
+@contextlib.contextmanager
+def reading(url: str) -> Iterator[Transaction]:
+    """Give one moment of a database's policy, in a transaction that can't write and that nobody waits for."""
+    connections = Connections(url)
+    try:
+        with connections.one() as connection:
+            found = connection.execute(b"SELECT to_regclass('fliphat_policy') IS NOT NULL").fetchone()
+            if not found or not found[0]:
+                raise StoreError("there is no policy in this database")
+            with connections.told(), connection.transaction():
+                connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield _Transaction(connection)
+    finally:
+        connections.close()
 
 
 def recorded(url: str) -> dict[str, Any] | None:
     """Return the record of the settings that a database's policy was made with; None if there is none yet."""
-    connections = Connections(url)
     try:
-
-        def read(connection: Connection, again: bool) -> Any:
-            (found,) = _one(connection.execute(b"SELECT to_regclass('fliphat_policy') IS NOT NULL"))
-            return connection.execute(b"SELECT settings FROM fliphat_policy").fetchone() if found else None
-
-        row = connections.run(read)
-    finally:
-        connections.close()
-    return None if row is None else json.loads(row[0])
+        with reading(url) as tx:
+            found: dict[str, Any] = json.loads(policy_in(tx)["settings"])
+            return found
+    except StoreError as error:
+        if "there is no policy" in str(error):
+            return None
+        raise
 
 
 def _packed_keys(rounds: Sequence[PackedRound]) -> tuple[bytes | None, ...]:
@@ -702,26 +550,3 @@ def _packed_keys(rounds: Sequence[PackedRound]) -> tuple[bytes | None, ...]:
         wire.numbers([None if key is None else key.probability for key in keys], "double"),
         wire.texts(names),
     )
-
-
-def _rewrite(connection: Connection) -> None:
-    """Write the tables of rows again, without what was emptied; whoever opens does what was cut off."""
-    (emptied,) = _one(connection.execute(b"SELECT emptied FROM fliphat_policy"))
-    for half in (0, 1):
-        for table in (b"rounds", b"rewards"):
-            connection.execute(b"VACUUM FULL fliphat_%s_%d" % (table, half), prepare=False)
-    connection.execute(
-        b"UPDATE fliphat_policy SET rewritten = greatest(rewritten, %s::bigint) WHERE rewritten < %s::bigint",
-        (emptied, emptied),
-    )
-
-
-def _one(cursor: Any) -> Any:
-    row = cursor.fetchone()
-    if row is None:
-        raise _lost()
-    return row
-
-
-def _lost() -> StoreError:
-    return StoreError("the database has lost the policy's row: restore what was removed")

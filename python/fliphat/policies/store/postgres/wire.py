@@ -91,7 +91,10 @@ def send(session: Session, calls: Sequence[Call]) -> list[bytes | None]:
     answers, failed = _answers(connection, len(calls))
     connection.exit_pipeline_mode()
     if failed is not None:
-        raise errors.error_from_result(failed)
+        error = errors.error_from_result(failed)
+        if isinstance(error, errors.InvalidSqlStatementName):
+            session.prepared.clear()  # psycopg drops all prepared statements after a rollback of its own
+        raise error
     session.prepared |= new
     return answers
 

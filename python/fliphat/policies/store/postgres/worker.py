@@ -1,25 +1,27 @@
 """The engine of a policy that many workers play, each with its own copy of what is public.
 
-The database orders everything: it gives a round its episode and slot, counts users, keeps keys, and takes a
+The database orders everything: it gives a round its episode and number, counts users, keeps keys, and takes a
 reward or finds it late. A worker holds released estimates alone, and the table of arms, if the policy has
 one. It chooses an arm by the newest ones it knows and asks the database to count the round; if there is a
 newer estimate, another table of arms or no room, the arm was shown to nobody, and is chosen again.
 
-An episode that is full is claimed, and fitted by the first worker that gets the right to it, inside a call
-to `select`. Until that is committed, the others play the first rounds of the next episode by the estimate
+An episode that is full is claimed and fitted by one worker, inside a call to `select`; it renews its lease
+until the release is committed. Meanwhile the others play the first rounds of the next episode by the estimate
 that is public already: as many as that episode will have whatever is released (`Fit.least_rows`). The proof
 allows it, since a round's arm may follow from any public estimate, and its row enters one fit, that of the
-episode it was counted in. Beyond that they wait. A worker that ends in the middle loses the right to fit
-with its session, and nobody saw what it computed.
+episode it was counted in. Beyond that they wait. A worker that ends or hangs in the middle is overtaken when
+its lease is over, and nobody saw what it computed. What follows a commit is done by whoever finds it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -30,20 +32,25 @@ from fliphat import process
 from fliphat.contexts import Crossed
 from fliphat.fit.base import Fit, Known
 from fliphat.kernels._rows import Sparse
-from fliphat.policies.engine import inputs
+from fliphat.policies.engine import inputs, lifecycle
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.combining import Combined, CutOff
 from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
 from fliphat.policies.engine.each import Single, alone
-from fliphat.policies.engine.engine import INCARNATION, Engine, Standing
+from fliphat.policies.engine.engine import Engine, Standing
 from fliphat.policies.engine.episode import AWAITED, Episode
 from fliphat.policies.engine.exploring import explores, probabilities, probability
+from fliphat.policies.engine.keeping import EpisodeRow, Key, PackedRound
+from fliphat.policies.engine.lifecycle import Life, Phase, StepRefused
+from fliphat.policies.engine.rewards import INCARNATION
 from fliphat.policies.engine.rows import ChosenRows, Rounds, make_rows
 from fliphat.policies.engine.rule import ArmRule, ArmsOfRounds
 from fliphat.policies.engine.state import set_releases
+from fliphat.policies.engine.turn import fitted, recalled, stored_release
+from fliphat.policies.engine.witness import Record, Witness, agrees, name_of, not_newest
+from fliphat.policies.store.options import Store
 from fliphat.policies.store.postgres import errors
-from fliphat.policies.store.postgres.store import Age, EpisodeRow, Key, PackedRound, PostgresStore
-from fliphat.policies.store.witness import Witness, checked_at_opening, name_of, tell
+from fliphat.policies.store.postgres.store import Age, PostgresStore
 from fliphat.policies.types import Decision, Decisions, StoreError
 
 __all__ = ["SharedEngine"]
@@ -56,6 +63,8 @@ _LOOK_AGAIN: Final = 0.25
 LONGEST_WAIT: Final = 600.0
 
 _Result = TypeVar("_Result")
+#: A round to be counted: the episode its arm was chosen for, the round, the kind of its user's id.
+_Counted = tuple[EpisodeRow, PackedRound, str | None]
 _Chosen = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]
 #: Contexts, rounds and arms, checked by a rule as it was at one moment.
 _Checked = tuple[Any, int, ArmsOfRounds]
@@ -76,6 +85,7 @@ class _View:
     row: EpisodeRow
     share: float
     due: EpisodeRow | None
+    to_close: tuple[int, ...]
 
 
 class SharedEngine(Engine):
@@ -86,32 +96,32 @@ class SharedEngine(Engine):
     def __init__(
         self,
         fit: Fit[Any, Any],
-        url: str,
+        store: Store,
         policy: str,
-        durability: str,
-        *,
-        rule: ArmRule | None = None,
-        memory_limit: int | None = None,
-        ages: Ages | None = None,
+        rule: ArmRule | None,
+        witness: Witness | None,
     ) -> None:
-        super().__init__(fit, rule=rule, memory_limit=memory_limit, ages=ages)
-        self._timeout = Age.of(self.ages.reward_timeout)
+        super().__init__(fit, rule=rule, memory_limit=store.bytes_in_memory, ages=store.ages)
         self._asked = (-1, 0.0)  # the episode that this worker last offered to fit, and when
         self._process = process.token
         self._drawing = threading.Lock()
         self._combined_rounds = Combined(self._play_group, _same_call)
         self._combined_rewards = Combined(self._reward_group, _other_decision)
         self._refreshing = threading.Lock()
-        self.database = PostgresStore(url, policy, self.settings, self.secret, self.episode.length, self.arms)
-        self.database.set_durability(durability)
-        self.secret = self.database.secret
-        self.incarnation = self.database.opening
+        self.database = PostgresStore(
+            *(str(store.where), self.settings, store.durability, policy, store.to_record()),
+            *(self.secret, self.episode.length, self.arms),
+        )
+        self.secret, self.incarnation = self.database.secret, self.database.opening
+        self.ages = Ages.from_record(self.database.kept["options"])
+        self._timeout = Age.of(self.ages.reward_timeout)
         if self.settings.seed is not None and self.incarnation:
             self.rng = np.random.default_rng([self.settings.seed, self.incarnation])
         self._arms_version = -1
         self._playing_with = (self.fit, self.rule)
         try:
             self._look()
+            self.set_witness(witness)
             self.expire()
         except BaseException:
             self.database.close()
@@ -127,19 +137,19 @@ class SharedEngine(Engine):
     def _look(self) -> _View:
         """Make what became public since the last look the worker's own, and return what it plays by."""
         with self._refreshing:
-            seen = self.database.look(len(self.history), self._arms_version)
-            if seen.arms is not None:
-                self.arms = seen.arms
+            seen = self.database.look(len(self.history))
+            policy = seen.policy
+            if policy["arms_version"] > self._arms_version:
+                self.arms = json.loads(policy["arms"])
                 fit = copy.copy(self.fit)
                 self._playing_with = (fit, self.rule.of(fit))
-            if seen.releases:
-                set_releases(self, seen.releases, seen.known)
-            self._arms_version = seen.arms_version
-            self.with_users, self.user_kind = seen.with_users, seen.user_kind
-            self.late = seen.late
+            set_releases(self, [recalled(self.fit, one) for one in seen.releases])
+            self._arms_version = policy["arms_version"]
+            self.with_users, self.user_kind = policy["with_users"], policy["user_kind"]
+            self.late, self.witnessed = policy["late"], policy["witnessed"]
             row, due = seen.unseen[-1], seen.unseen[0] if len(seen.unseen) > 1 else None
             share = self.settings.exploration_in(row.episode)
-            self._view = _View(self.known, self.chooser, *self._playing_with, row, share, due)
+            self._view = _View(self.known, self.chooser, *self._playing_with, row, share, due, seen.to_close)
             return self._view
 
     def standing(self) -> Standing:
@@ -152,7 +162,7 @@ class SharedEngine(Engine):
         """Rounds until the estimate may change, if nobody else plays."""
         row = self._view.row
         left = row.room - row.filled
-        if left or not row.opened:
+        if left or row.phase is Phase.AHEAD:
             return left or 1
         return self.fit.least_rows(row.episode + 1)
 
@@ -251,7 +261,6 @@ class SharedEngine(Engine):
                 chances = np.array([probability(int(tied[0]), int(np.ravel(arms)[0]), view.share)])
             else:
                 chances = probabilities(tied, arms, view.share)
-            users = None if self.with_users is not None else (digests is not None, kind)
             kept = None
             if key:
                 # The id itself: an array may have made a NumPy number of it, which JSON can't hold.
@@ -259,7 +268,7 @@ class SharedEngine(Engine):
                 kept = Key(key, int(position[0]), float(chances[0]), name)
             rounds = self.database.packed(valid.tolist(), rows, digests, kept)
             try:
-                first = self._count(view.row, rounds, users)
+                first = self._count(view.row, rounds, kind)
             except errors.OtherUsers:
                 self._look()
                 self._refuse_other_users(digests, kind)
@@ -273,13 +282,11 @@ class SharedEngine(Engine):
         ids = np.arange(first, first + count, dtype=np.int64)
         return Decisions(ids, shown, valid, view.row.episode, chances)
 
-    def _count(
-        self, row: EpisodeRow, rounds: list[PackedRound], users: tuple[bool, str | None] | None
-    ) -> int | None:
+    def _count(self, row: EpisodeRow, rounds: list[PackedRound], kind: str | None) -> int | None:
         """Have the database count rounds; a single one together with those of other threads."""
-        if len(rounds) == 1 and users is None:
+        if len(rounds) == 1:
             try:
-                first = self._combined_rounds((row, rounds[0]))
+                first = self._combined_rounds((row, rounds[0], kind))
             except (errors.OtherKey, errors.OtherUsers):
                 first = None
             except CutOff:
@@ -287,21 +294,20 @@ class SharedEngine(Engine):
             if first is not None:
                 return first
             # None of them was counted: for want of room, or for what one of them brought. Each for itself.
-        return self._count_in_one_call(row, rounds, users)
+        return self._count_in_one_call(row, rounds, kind)
 
-    def _count_in_one_call(
-        self, row: EpisodeRow, rounds: list[PackedRound], users: tuple[bool, str | None] | None
-    ) -> int | None:
+    def _count_in_one_call(self, row: EpisodeRow, rounds: list[PackedRound], kind: str | None) -> int | None:
         return self.database.play(
             row,
             rounds,
             limit=self.settings.rounds_per_user,
-            users=users,
+            kind=kind,
             first=self.incarnation * INCARNATION,
         )
 
-    def _play_group(self, group: list[tuple[EpisodeRow, PackedRound]]) -> list[int | None]:
-        first = self._count_in_one_call(group[0][0], [one for _, one in group], None)
+    def _play_group(self, group: list[_Counted]) -> list[int | None]:
+        row, _, kind = group[0]
+        first = self._count_in_one_call(row, [one for _, one, _ in group], kind)
         return [None if first is None else first + place for place in range(len(group))]
 
     def _chosen(
@@ -334,29 +340,29 @@ class SharedEngine(Engine):
     def _with_room(self, view: _View, count: int) -> _View:
         """Return a view whose episode has room for `count` rounds, as far as is known.
 
-        Claims what is full, and fits what is claimed if nobody else does.
+        Claims and fits what is full or was left, and completes what is committed.
         """
         waited_since = time.monotonic()
         while True:
             row = view.row
-            if row.opened and row.filled == row.room:
-                self.database.claim(row.episode, self.fit.least_rows(row.episode + 1))
-                view = self._look()
-                continue
-            if view.due is not None and self._may_ask(view, count):
-                released, view = self._release_due(view), self._look()
+            if row.phase is Phase.REFUSED or (view.due is not None and view.due.phase is Phase.REFUSED):
+                raise not_newest()
+            full = row.phase is Phase.FULL
+            if full or (view.due is not None and self._may_ask(view, count)):
+                released, view = self._release(view, row if full else view.due), self._look()
                 if released:
+                    self._close(view)
                     continue
                 row = view.row
-            if row.filled + count <= row.room:
+            if row.filled + count <= row.room and lifecycle.may("play", row.life):
                 return view
-            if row.opened and row.filled < row.room:
+            if row.phase is Phase.OPEN and row.filled < row.room:
                 left = row.room - row.filled
                 raise ValueError(
                     f"contexts must have at most policy.remaining = {left} rounds, got {count}: "
                     f"the estimate changes after that"
                 )
-            if row.opened:
+            if row.phase is not Phase.AHEAD:
                 continue
             if time.monotonic() - waited_since > LONGEST_WAIT:
                 raise StoreError(
@@ -379,29 +385,56 @@ class SharedEngine(Engine):
         self._asked = view.due.episode, now
         return True
 
-    def _release_due(self, view: _View) -> bool:
-        """Fit the episode that is due, if nobody else does; True if there may be a new estimate."""
-        due = view.due
+    def _release(self, view: _View, due: EpisodeRow | None) -> bool:
+        """Take an episode as far as it gets; True if there may be a new estimate."""
         assert due is not None
-        fitting = self.database.begin_fitting(due.episode)
-        if fitting is None:
-            return False
-        try:
-            self._fit_and_commit(self._look())
-        finally:
-            fitting.close()
-        return True
-
-    def _fit_and_commit(self, view: _View) -> None:
-        """Fit the episode that is due with the right to do so held, unless it was committed meanwhile."""
-        due = view.due
-        if due is None:
-            return
-        if due.released:  # by a worker that ended before anyone could see it
-            self._show_witnessed(due.episode)
-            return
+        if due.phase in (Phase.COMMITTED, Phase.WITNESSED):  # by a worker that ended before it was shown
+            self._complete(due.episode)
+            return True
         if self.ages.retention is not None:
             self.expire()  # rows that waited too long for somebody to fit them
+        try:
+            life = self.database.step(
+                due.episode,
+                "claim",
+                next_room=self.fit.least_rows(due.episode + 1),
+                owner=secrets.token_hex(8),
+                lease=lifecycle.LEASE,
+            )
+        except StepRefused:
+            return False  # another worker's lease is not over, or it was faster
+        with self._renewing(due.episode, life):
+            self._fit_and_commit(view, due, life)
+        return True
+
+    @contextlib.contextmanager
+    def _renewing(self, episode: int, life: Life) -> Iterator[None]:
+        """Keep a claim while the block runs, and let go of it if the block fails."""
+        over = threading.Event()
+
+        def renew() -> None:
+            while not over.wait(lifecycle.HEARTBEAT):
+                # Overtaken, or the database does not answer: the commit will tell.
+                with contextlib.suppress(StepRefused, StoreError):
+                    self.database.step(episode, "renew", fence=life.fence, lease=lifecycle.LEASE)
+
+        beat = threading.Thread(target=renew, daemon=True)
+        beat.start()
+        try:
+            yield
+        except BaseException:
+            over.set()
+            with contextlib.suppress(Exception):
+                self.database.step(episode, "let_go", fence=life.fence)
+            raise
+        finally:
+            over.set()
+            beat.join()
+
+    def _fit_and_commit(self, view: _View, due: EpisodeRow, life: Life) -> None:
+        """Fit an episode while it is claimed; a commit that comes too late is refused, and seen by nobody."""
+        if due.episode != view.known.episodes:
+            view = self._look()
         plan = view.fit.plan(view.known.episodes, view.known)
         if (plan.episode, plan.rows) != (due.episode, due.room):
             raise StoreError(
@@ -410,45 +443,68 @@ class SharedEngine(Engine):
             )
         share = self.settings.exploration_in(due.episode)
         episode = Episode(plan, due.first_round, self.settings.dtype, share)
-        layout = self.database.layout(due)
-        episode.rows = make_rows(
-            layout, episode.length, self.settings.row_width, self.settings.dtype, self.memory_limit
-        )
-        for at, rows in self.database.rows(due, layout):
-            count = len(rows.lengths) if not isinstance(rows, np.ndarray) else len(rows)
-            episode.rows.put(at, rows)
-            episode.append(count, due.first_round + at, AWAITED)
-        episode.codes[:] = self.database.codes(due)
-        episode.claimed = True
-        try:
-            released = self._fitted(view.fit, episode, episode.rows.matrix(), view.known)
-            self.database.commit(released, secrets.token_hex(16), show=self.witness is None)
-        finally:
-            episode.rows.wipe()
-        if self.witness is not None:
-            self._show_witnessed(due.episode)
+        codes = np.empty(due.room, np.float64)
 
-    def _show_witnessed(self, episode: int) -> None:
-        """Make a committed estimate public once the witness has moved to it."""
-        if self.witness is None:
+        def layout(name: str) -> Callable[[int, ChosenRows, npt.NDArray[np.float64]], None]:
+            width, dtype = self.settings.row_width, self.settings.dtype
+            rows = episode.rows = make_rows(name, episode.length, width, dtype, self.memory_limit)
+            episode.filled, episode.life, episode.spans = 0, Life(), []
+
+            def take(at: int, part: ChosenRows, found: npt.NDArray[np.float64]) -> None:
+                rows.put(at, part)
+                episode.append(len(found), due.first_round + at, AWAITED)
+                codes[at : at + len(found)] = found
+
+            return take
+
+        try:
+            self.database.rows_for_fit(due, layout)
+            episode.codes[:] = codes
+            totals = self.database.totals_of(due.episode - 1)
+            assert episode.rows is not None
+            released = fitted(view.fit, self.settings, episode, episode.rows.matrix(), view.known, totals)
+            with contextlib.suppress(StepRefused):
+                self.database.step(due.episode, "commit", release=stored_release(released), fence=life.fence)
+                self._complete(due.episode)
+        finally:
+            if episode.rows is not None:
+                episode.rows.wipe()
+
+    def _complete(self, episode: int) -> None:
+        """Ask the witness about a committed release, and show it: those bits that the database has."""
+        if self.witnessed and self.witness is None:
             raise StoreError("the policy is played with a witness: open it again, with witness=")
         self._asked = (-1, 0.0)  # a copy that the witness refuses is refused in every call, not now and then
-        self.fences = self.database.fences(episode + 1)
-        tell(self.witness, name_of(self.secret), *self._records(episode + 1))
-        self.database.show(episode)
+        with contextlib.suppress(StepRefused):  # another worker completed it
+            if self.witness is not None:
+                before = Record(episode, self.database.mark_of(episode - 1))
+                now = Record(episode + 1, self.database.mark_of(episode))
+                if not agrees(self.witness, name_of(self.secret), before, now):
+                    self.database.step(episode, "refuse")
+                    raise not_newest()
+            self.database.step(episode, "accept")
+            self.database.step(episode, "show")
+
+    def _close(self, view: _View) -> None:
+        """Drop the rows of episodes that are shown."""
+        for episode in view.to_close:
+            with contextlib.suppress(StepRefused):
+                self.database.step(episode, "close")
 
     def set_witness(self, witness: Witness | None) -> None:
-        """See :class:`Engine`."""
-        due = self._view.due
-        committed = len(self.history) + (due is not None and due.released)
-        self.witnessed, self.fences = self.database.witnessed(), self.database.fences(committed)
-        if witness is None:
-            super().set_witness(None)
-            return
-        before, now = self._records(committed)
-        checked_at_opening(witness, name_of(self.secret), now, before, self.witnessed)
-        self.database.keep_witnessed()
-        self.witness, self.witnessed = witness, True
+        """See :class:`Engine`; other workers may release meanwhile, so that one look may not be enough."""
+        for last in (False, False, True):
+            due = self._look().due
+            committed = due is not None and due.phase in (Phase.COMMITTED, Phase.WITNESSED)
+            mark = self.database.mark_of(due.episode) if due is not None and committed else None
+            try:
+                self._agree_with(witness, mark)
+                break
+            except StoreError:
+                if last or witness is None:
+                    raise
+        if witness is not None:
+            self.database.keep("witnessed", True)
 
     # Rewards
 
@@ -561,11 +617,12 @@ class SharedEngine(Engine):
         self._look()
 
 
-def _same_call(others: list[tuple[EpisodeRow, PackedRound]], item: tuple[EpisodeRow, PackedRound]) -> bool:
-    """Whether a round can be counted in one call with others: chosen by the same view, of the same layout."""
-    (row, first), (own_row, own) = others[0], item
+def _same_call(others: list[_Counted], item: _Counted) -> bool:
+    """Whether a round can be counted in one call with others: same view, same layout, same kind of user."""
+    (row, first, kind), (own_row, own, own_kind) = others[0], item
     return (
-        (row.episode, row.releases, row.arms) == (own_row.episode, own_row.releases, own_row.arms)
+        (row.episode, row.releases, row.arms, kind)
+        == (own_row.episode, own_row.releases, own_row.arms, own_kind)
         and (first.columns is None, first.owner is None) == (own.columns is None, own.owner is None)
         and row.filled + len(others) < row.room
     )

@@ -5,21 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fliphat import _native
 from fliphat.policies.types import StoreError
 
-__all__ = ["create_private", "lock", "sync", "sync_all", "sync_directory", "unlock", "wipe", "write_all"]
+__all__ = ["create_private", "lock", "sync", "sync_directory", "unlock", "write_all"]
 
 
-def create_private(path: Path, *, append: bool = False, exclusive: bool = False) -> int:
+def create_private(path: Path, *, exclusive: bool = False) -> int:
     """Open a file for reading and writing, creating it readable by its owner alone."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    if append:
-        flags |= os.O_APPEND
     if exclusive:
         flags |= os.O_EXCL
     return os.open(path, flags, 0o600)
@@ -41,35 +37,6 @@ def sync(descriptor: int) -> None:
         os.fdatasync(descriptor)
     else:
         os.fsync(descriptor)
-
-
-def sync_all(descriptors: Sequence[int]) -> None:
-    """Return when the contents of several files are on disk: they wait for it together."""
-    if hasattr(os, "fdatasync"):
-        _native.sync_files(list(descriptors))
-    else:
-        for descriptor in reversed(descriptors):  # rows before the frames that name them
-            sync(descriptor)
-
-
-def wipe(path: Path) -> None:
-    """Overwrite a file with zeros, on disk, and remove it; one that is gone is left alone.
-
-    Copies that a file system or a drive keeps of overwritten blocks are out of our reach.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        return
-    try:
-        left, zeros = os.fstat(descriptor).st_size, bytes(1 << 20)
-        while left > 0:
-            write_all(descriptor, zeros[:left])
-            left -= len(zeros)
-        sync(descriptor)
-    finally:
-        os.close(descriptor)
-    path.unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:

@@ -1,0 +1,414 @@
+"""What both dialects do with the same statements: everything but rounds and rewards, whose paths differ.
+
+Each method is one transaction. Where an episode is, and whether it can take a step, is asked of
+:mod:`fliphat.policies.engine.lifecycle` inside the transaction that writes the answer down.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+
+from fliphat.fit.settings import EngineSettings
+from fliphat.policies.engine import lifecycle
+from fliphat.policies.engine.keeping import EpisodeRow, Release, Seen
+from fliphat.policies.engine.lifecycle import MAY, Asked, Life, Phase
+from fliphat.policies.store import tables
+from fliphat.policies.store.kept import refuse_other_settings
+from fliphat.policies.types import StoreError
+
+__all__ = [
+    "SqlStore",
+    "Transaction",
+    "episodes_in",
+    "policy_in",
+    "release_in",
+    "releases_in",
+    "seen_in",
+    "write_life",
+]
+
+_Result = TypeVar("_Result")
+_RELEASE = ("facts", "indices", "numbers", "known", "mark", "next_room", "checksum")
+
+
+class Transaction(Protocol):
+    """Statements with ``?`` for values, in one transaction."""
+
+    def do(self, sql: str, *given: Any) -> int:
+        """Run a statement, and return how many rows it changed."""
+
+    def all(self, sql: str, *given: Any) -> list[Any]:
+        """Return all rows."""
+
+
+Work = Callable[[Transaction, bool], _Result]
+
+
+class SqlStore(ABC):
+    """A policy in the tables of :mod:`fliphat.policies.store.tables`."""
+
+    #: Behind a query, keeps what it read as it is until the transaction ends.
+    locking: ClassVar[str] = ""
+    #: Seconds since 1970, by the clock that leases and ages are measured with.
+    clock: ClassVar[str]
+    settings: EngineSettings
+    #: The key of digests, and how often the store was opened before.
+    secret: bytes
+    opening: int
+
+    @abstractmethod
+    def run(self, name: str, work: Work[_Result]) -> _Result:
+        """Run work as one transaction, durable when this returns.
+
+        It is told whether an earlier run, whose answer was lost, may have come through.
+        """
+
+    def wait_for_rewards(self, tx: Transaction) -> None:  # noqa: B027 - one owner waits for nobody
+        """Let rewards that are under way end, and no other begin, before the transaction ends."""
+
+    # Making and opening
+
+    def make(
+        self, tx: Transaction, policy: str, options: dict[str, Any], secret: bytes, room: int, arms: Any
+    ) -> None:
+        """Fill new tables."""
+        kept = (tables.FORMAT, policy, json.dumps(self.settings.to_dict()), secret)
+        tx.do(
+            "INSERT INTO fliphat_policy (single, format, policy, settings, secret, checksum, options,"
+            " openings, with_users, late, witnessed, arms, arms_version, emptied, rewritten)"
+            " VALUES (1, ?, ?, ?, ?, ?, ?, -1, ?, 0, ?, ?, 0, 0, 0)",
+            *(*kept, tables.checksum(*kept), json.dumps(options)),
+            *(True if options.get("users") == "required" else None, False, json.dumps(arms)),
+        )
+        _insert_episode(tx, EpisodeRow(0, 1, room, 0, 0, 0, 0, Phase.OPEN, "", 0, 0.0))
+
+    def join(self, tx: Transaction, policy: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Check what there is, count this opening, and return the policy's row."""
+        kept = policy_in(tx)
+        if kept["policy"] != policy:
+            raise StoreError(
+                f"the store holds a {kept['policy']}, not a {policy}: each has a store of its own"
+            )
+        refuse_other_settings(json.loads(kept["settings"]), self.settings)
+        together = _joined_options(json.loads(kept["options"]), options)
+        tx.do("UPDATE fliphat_policy SET openings = openings + 1, options = ?", json.dumps(together))
+        self.opening, self.secret = kept["openings"] + 1, kept["secret"]
+        return kept | {"options": together}
+
+    # Looking
+
+    def look(self, known: int = 0) -> Seen:
+        """Return what nobody may see yet, and what became visible after the first `known` releases."""
+        return self.run("look", lambda tx, again: seen_in(tx, known))
+
+    def release_of(self, episode: int) -> Release:
+        """Return what an episode committed, whoever may see it."""
+
+        def read(tx: Transaction, again: bool) -> Release:
+            ((*row,),) = tx.all(
+                f"SELECT {', '.join(_RELEASE)} FROM fliphat_episodes WHERE episode = ?", episode
+            )
+            return release_in(row)
+
+        return self.run("look", read)
+
+    def mark_of(self, episode: int) -> str:
+        """Return the mark of an episode's release; that of none is empty."""
+        if episode < 0:
+            return ""
+
+        def read(tx: Transaction, again: bool) -> str:
+            ((mark,),) = tx.all("SELECT mark FROM fliphat_episodes WHERE episode = ?", episode)
+            return str(mark)
+
+        return self.run("look", read)
+
+    def totals_of(self, episode: int) -> bytes | None:
+        """Return the secret totals that an episode's release left, None if there are none."""
+        if episode < 0:
+            return None
+
+        def read(tx: Transaction, again: bool) -> bytes | None:
+            ((kept,),) = tx.all("SELECT totals FROM fliphat_episodes WHERE episode = ?", episode)
+            return _unsealed(kept)
+
+        return self.run("look", read)
+
+    # Steps
+
+    def step(
+        self,
+        episode: int,
+        event: str,
+        *,
+        release: Release | None = None,
+        next_room: int = 0,
+        **asked: Any,
+    ) -> Life:
+        """Take one step of an episode's life, together with what belongs to it.
+
+        Parameters
+        ----------
+        episode : int
+        event : str
+            One of the steps of :data:`fliphat.policies.engine.lifecycle.TABLE`.
+        release : Release, optional
+            What is committed.
+        next_room : int
+            With a claim: rounds of the next episode that may be played meanwhile.
+        **asked
+            See :class:`fliphat.policies.engine.lifecycle.Asked`.
+
+        Raises
+        ------
+        StepRefused
+            Nothing changed.
+        """
+
+        def take(tx: Transaction, again: bool) -> Life:
+            if event == "claim":
+                self.wait_for_rewards(tx)
+            row, now = self._row(tx, episode)
+            given = Asked(now=now, **asked)
+            if lifecycle.made(row.life, event, given):
+                return row.life
+            life = lifecycle.step(row.life, event, given)
+            write_life(tx, episode, life)
+            if event == "claim" and row.phase is Phase.FULL:
+                following = (episode + 1, row.first_round + row.room, next_room, 0, row.releases, row.arms, 0)
+                _insert_episode(tx, EpisodeRow(*following, Phase.AHEAD, "", 0, 0.0))
+            elif event == "commit":
+                assert release is not None
+                tx.do(
+                    f"UPDATE fliphat_episodes SET {', '.join(f'{name} = ?' for name in _RELEASE)}, totals = ?"
+                    " WHERE episode = ?",
+                    *(*_values(release), _sealed(release.totals), episode),
+                )
+            elif event == "show":
+                self._open_next(tx, episode)
+            elif event in ("close", "refuse"):
+                # Totals of the release before are needed no more; of a copy that was refused, none are.
+                last = episode - 1 if event == "close" else episode
+                tx.do("UPDATE fliphat_episodes SET totals = NULL WHERE episode <= ?", last)
+                if event == "refuse" and row.phase is Phase.COMMITTED:  # nobody may play ahead of it either
+                    ahead, _ = self._row(tx, episode + 1)
+                    write_life(tx, episode + 1, lifecycle.step(ahead.life, "refuse"))
+                if event == "close":
+                    self.drop_rounds(tx, row.first_round, row.first_round + row.room)
+            return life
+
+        return self.run(event, take)
+
+    def _open_next(self, tx: Transaction, episode: int) -> None:
+        row, _ = self._row(tx, episode + 1)
+        ((room,),) = tx.all("SELECT next_room FROM fliphat_episodes WHERE episode = ?", episode)
+        life = lifecycle.step(row.life, "open")
+        if row.filled == room:
+            life = lifecycle.step(life, "fill")
+        write_life(tx, episode + 1, life)
+        tx.do(
+            "UPDATE fliphat_episodes SET releases = ?, room = ? WHERE episode = ?",
+            *(episode + 1, room, episode + 1),
+        )
+
+    def _row(self, tx: Transaction, episode: int) -> tuple[EpisodeRow, float]:
+        found = tx.all(
+            f"SELECT {', '.join(tables.EPISODE)}, {self.clock} FROM fliphat_episodes WHERE episode = ?"
+            f"{self.locking}",
+            episode,
+        )
+        if not found:
+            raise StoreError(f"the store has lost episode {episode}: restore what was removed")
+        return _episode(found[0][:-1]), float(found[0][-1])
+
+    def drop_rounds(self, tx: Transaction, begin: int, end: int) -> None:
+        """Delete rows and rewards of some rounds; what an open look at them sees stays there for it."""
+        for table in ("rounds", "rewards"):
+            tx.do(f"DELETE FROM fliphat_{table} WHERE round >= ? AND round < ?", begin, end)
+
+    # Numbers of the policy's own
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep one of the policy's own numbers; whether it is witnessed is no JSON."""
+        given = value if isinstance(value, bool) else json.dumps(value)
+        self.run("keep", lambda tx, again: tx.do(f"UPDATE fliphat_policy SET {name} = ?", given))
+
+    def try_writing(self) -> None:
+        """Write what is there already, as durably as a round is kept; raises what keeping a round would."""
+        self.run("try", lambda tx, again: tx.do("UPDATE fliphat_policy SET format = format"))
+
+    def hand_over(self, episode: int, path: Path, checksum: str) -> None:
+        """Keep that the policy goes on in a file, which is on disk and not yet sealed."""
+
+        def leave(tx: Transaction, again: bool) -> None:
+            row, _ = self._row(tx, episode)
+            write_life(tx, episode, lifecycle.step(row.life, "hand_over"))
+            tx.do(
+                "UPDATE fliphat_policy SET handed_over = ?, handed_over_checksum = ?",
+                *(str(path.absolute()), checksum),
+            )
+
+        self.run("hand over", leave)
+
+
+def write_life(tx: Transaction, episode: int, life: Life) -> None:
+    """Write down where an episode is."""
+    tx.do(
+        "UPDATE fliphat_episodes SET phase = ?, owner = ?, fence = ?, until = ? WHERE episode = ?",
+        *(str(life.phase), life.owner, life.fence, life.until, episode),
+    )
+
+
+def policy_in(tx: Transaction) -> dict[str, Any]:
+    """Return the policy's row, checked."""
+    rows = tx.all("SELECT format FROM fliphat_policy")
+    refuse_other_format(rows[0][0] if rows else None)
+    return _policy(tx.all(f"SELECT {', '.join(tables.POLICY)} FROM fliphat_policy")[0])
+
+
+def _policy(values: Sequence[Any]) -> dict[str, Any]:
+    row = dict(zip(tables.POLICY, values, strict=True))
+    kept = (row["format"], row["policy"], row["settings"], bytes(row["secret"]))
+    if tables.checksum(*kept) != row["checksum"]:
+        raise StoreError("the policy's row is damaged, its checksum does not match: restore the store")
+    with_users = row["with_users"]
+    return row | {
+        "secret": kept[3],
+        "with_users": None if with_users is None else bool(with_users),
+        "witnessed": bool(row["witnessed"]),
+    }
+
+
+def refuse_other_format(version: int | None) -> None:
+    """Raise unless a store is of the format that this version reads."""
+    if version is None:
+        raise StoreError("the store has lost the policy's row: restore what was removed")
+    if version != tables.FORMAT:
+        which = "a newer" if version > tables.FORMAT else "an earlier"
+        raise StoreError(
+            f"the store was written by {which} version (format {version}, this one reads {tables.FORMAT})"
+        )
+
+
+def episodes_in(tx: Transaction) -> list[EpisodeRow]:
+    """Return all episodes in order."""
+    return [
+        _episode(row)
+        for row in tx.all(f"SELECT {', '.join(tables.EPISODE)} FROM fliphat_episodes ORDER BY episode")
+    ]
+
+
+def release_in(row: Sequence[Any]) -> Release:
+    """Return a release as its row has it, without the totals that only its fit may read."""
+    facts, indices, numbers, known, mark, next_room, kept = row
+    if None in (facts, indices, numbers, known, mark, next_room):
+        raise StoreError("an estimate that was released is not there: it can't be computed again. Restore it")
+    if kept != tables.checksum(facts, bytes(indices), bytes(numbers), known, mark, next_room):
+        raise StoreError("an estimate that was released is damaged, its checksum does not match: restore it")
+    estimate = np.frombuffer(bytes(indices), "<i8"), np.frombuffer(bytes(numbers), "<f8")
+    return Release(json.loads(facts), *estimate, json.loads(known), mark, next_room)
+
+
+def _values(release: Release) -> tuple[Any, ...]:
+    values = (
+        json.dumps(release.facts),
+        release.indices.astype("<i8").tobytes(),
+        release.numbers.astype("<f8").tobytes(),
+        json.dumps(release.known),
+        release.mark,
+        release.next_room,
+    )
+    return (*values, tables.checksum(*values))
+
+
+def _sealed(totals: bytes | None) -> bytes | None:
+    return None if totals is None else tables.checksum(totals).to_bytes(4, "little") + totals
+
+
+def _unsealed(kept: bytes | None) -> bytes | None:
+    """Return totals; damaged ones are none, from which a fit begins anew."""
+    if kept is None or int.from_bytes(kept[:4], "little") != tables.checksum(bytes(kept[4:])):
+        return None
+    return bytes(kept[4:])
+
+
+def releases_in(tx: Transaction) -> dict[int, Any]:
+    """Return the row of each release, whoever may see it, by episode."""
+    return {
+        row[0]: row[1:]
+        for row in tx.all(
+            f"SELECT episode, {', '.join(_RELEASE)} FROM fliphat_episodes WHERE facts IS NOT NULL"
+        )
+    }
+
+
+def seen_in(tx: Transaction, known: int = 0) -> Seen:
+    """Return what nobody may see yet, and what became visible after the first `known` releases."""
+    # One statement, which sees one moment.
+    columns = [f"e.{name}" for name in (*tables.EPISODE, *_RELEASE)] + [f"p.{name}" for name in tables.POLICY]
+    rows = tx.all(
+        f"SELECT {', '.join(columns)} FROM fliphat_episodes AS e CROSS JOIN fliphat_policy AS p"
+        f" WHERE episode >= ? OR phase <> '{Phase.CLOSED}' ORDER BY episode",
+        known,
+    )
+    width, end = len(tables.EPISODE), len(tables.EPISODE) + len(_RELEASE)
+    episodes = [_episode(row[:width]) for row in rows]
+    unseen = tuple(one for one in episodes if one.phase not in MAY["see"])
+    if not unseen:
+        raise StoreError("the store has lost the policy's row or its open episode: restore what was removed")
+    visible = [(one, row[width:end]) for one, row in zip(episodes, rows, strict=True) if one not in unseen]
+    return Seen(
+        unseen,
+        [release_in(row) for one, row in visible if one.episode >= known],
+        _policy(rows[0][end:]),
+        tuple(one.episode for one, _ in visible if one.phase is Phase.SHOWN),
+    )
+
+
+def _episode(row: Sequence[Any]) -> EpisodeRow:
+    values: list[Any] = list(row)
+    values[7] = Phase(values[7])
+    return EpisodeRow(*values)
+
+
+def _insert_episode(tx: Transaction, row: EpisodeRow) -> None:
+    tx.do(
+        f"INSERT INTO fliphat_episodes ({', '.join(tables.EPISODE)}) VALUES"
+        f" ({', '.join('?' for _ in tables.EPISODE)})",
+        *(str(value) if isinstance(value, Phase) else value for value in _fields(row)),
+    )
+
+
+def _fields(row: EpisodeRow) -> list[Any]:
+    return [getattr(row, name) for name in tables.EPISODE]
+
+
+def _joined_options(kept: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return what a store goes on with: limits of age may be made stricter, never weaker."""
+    together = dict(kept)
+    if given["users"] is not None and given["users"] != kept["users"]:
+        raise StoreError(
+            f"users is decided when a store is made: it was {kept['users']!r}, got {given['users']!r}"
+        )
+    for name in ("retention", "reward_timeout"):
+        asked, before = given[name], kept[name]
+        if asked is None:
+            continue
+        if name == "retention" and before is not None and not _stricter(asked, before):
+            raise StoreError(
+                f"retention is kept with the store and can only be made shorter: it was {before!r}, "
+                f"got {asked!r}"
+            )
+        together[name] = asked
+    return together
+
+
+def _stricter(asked: dict[str, Any], before: dict[str, Any]) -> bool:
+    (kind, limit), (kind_before, limit_before) = *asked.items(), *before.items()
+    return kind == kind_before and limit <= limit_before

@@ -1,0 +1,568 @@
+"""The embedded dialect: a policy in one SQLite file of its directory, with one live owner.
+
+Rows in memory are the working copy of the open episode, and this file is the log of everything: a call is
+one transaction of a write-ahead log, synced when it returns ("full"), at most a tenth of a second later
+("batch") or together with all others at `flush` ("group"). A release is also moved from the log to the file
+itself before anybody sees it: SQLite drops what is damaged at the end of a log, and a release must not go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import os
+import shutil
+import sqlite3
+import struct
+import tempfile
+import time
+import weakref
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from fliphat.fit.settings import EngineSettings
+from fliphat.policies.engine import faults, files, lifecycle
+from fliphat.policies.engine.episode import Episode
+from fliphat.policies.engine.keeping import EpisodeRow, PlayedRounds
+from fliphat.policies.engine.lifecycle import Life, Phase, StepRefused
+from fliphat.policies.engine.rows import ChosenRows, SparseChosen
+from fliphat.policies.store import tables
+from fliphat.policies.store.sql import SqlStore, Transaction, Work, write_life
+from fliphat.policies.store.tables import checksum
+from fliphat.policies.types import Decision, StoreError
+
+__all__ = ["FILE", "ROUND", "SqliteStore", "reading", "row_checksum"]
+
+FILE: Final = "policy.sqlite3"
+#: Seconds between syncs when durability is "batch".
+_GROUP: Final = 0.1
+_SYNCHRONOUS = "FULL"  # tests that do not stop the machine set it to OFF
+_NEW: Final = FILE + ".new-"
+_LOST: Final = (
+    "without it nobody knows which budget was promised and spent. Put it back as it was when the store was "
+    "last used, with what lies beside it; if no round was ever played with this store, remove the directory "
+    "and begin anew"
+)
+#: Columns of a round, in the order of its checksum.
+ROUND: Final = "round, id, learned, sparse, attempt, played, owner, columns, numbers"
+
+_PACKED: Final = struct.Struct("<qqqqqdqqq")
+
+_Result = TypeVar("_Result")
+_LIVE: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+
+
+class _Transaction:
+    """See :class:`fliphat.policies.store.sql.Transaction`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def do(self, sql: str, *given: Any) -> int:
+        return self._connection.execute(sql, given).rowcount
+
+    def all(self, sql: str, *given: Any) -> list[Any]:
+        return self._connection.execute(sql, given).fetchall()
+
+
+class _Tallies:
+    """Values by digest, read from the file when they are asked for; what is not written yet comes first."""
+
+    def __init__(self, store: SqliteStore, table: str, columns: str, read: Callable[..., Any]) -> None:
+        self.pending: dict[bytes, Any] = {}
+        # Weak: a store that an interrupt kept from closing closes itself when nobody has it any more.
+        self._store, self._table, self._read = weakref.ref(store), table, read
+        self._select = f"SELECT digest, {columns}, checksum FROM fliphat_{table}"
+
+    def get(self, name: bytes, default: Any = None, /) -> Any:
+        found = self.pending.get(name)
+        if found is None:
+            rows = self._rows(f"{self._select} WHERE digest = ?", name)
+            found = next((self._checked(row) for row in rows), None)
+        return default if found is None else found
+
+    def __setitem__(self, name: bytes, value: Any, /) -> None:
+        self.pending[name] = value
+
+    def items(self) -> Iterator[tuple[bytes, Any]]:
+        for row in self._rows(self._select):
+            yield bytes(row[0]), self._checked(row)
+
+    def _rows(self, sql: str, *given: Any) -> Iterator[Any]:
+        store = self._store()
+        assert store is not None
+        return store.rows_of(sql, *given)
+
+    def _checked(self, row: Any) -> Any:
+        if row[-1] != checksum(*row[:-1]):
+            raise StoreError(f"the store's {self._table} are damaged, a checksum does not match: {_LOST}")
+        return self._read(*row[1:-1])
+
+
+class _Held:
+    """What calls did and is not in the file yet, one list for each table."""
+
+    def __init__(self) -> None:
+        self.rounds: list[tuple[Any, ...]] = []
+        self.rewards: list[tuple[Any, ...]] = []
+        self.filled: dict[int, tuple[int, int, Phase]] = {}  # episode: rounds before, rounds now, its phase
+        self.users: tuple[bool, str | None] | None = None
+        self.late = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.rounds or self.rewards or self.late)
+
+
+class SqliteStore(SqlStore):
+    """The open directory of one live policy."""
+
+    clock = "(julianday('now') - 2440587.5) * 86400.0"
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        settings: EngineSettings,
+        durability: str,
+        policy: str,
+        options: dict[str, Any],
+        secret: bytes,
+        room: int,
+        arms: Any,
+    ) -> None:
+        self.path, self.settings, self._durability = Path(path), settings, durability
+        self._failed, self._synced = False, time.monotonic()
+        self._held = _Held()
+        self._users_told = False
+        self.users = _Tallies(self, "users", "rounds", int)
+        self.keys = _Tallies(self, "keys", "id, arm, valid, episode, probability", _decision)
+        self._connection: sqlite3.Connection | None = None
+        # A file object, which closes itself if an interrupt keeps `close` from doing it.
+        self._lock: io.FileIO | None = None
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_new(self.path):
+            self._create(policy, options, secret, room, arms)
+        # After the file: a lock without one is a store that lost it.
+        self._lock = io.FileIO(files.create_private(self.path / "lock"), "r+")
+        try:
+            files.lock(self._lock.fileno(), f"store {str(path)!r}")
+            refuse_missing(self.path)
+            for stray in self.path.glob(_NEW + "*"):
+                stray.unlink(missing_ok=True)
+            files.sync_directory(self.path)
+            self._connection = _connected(self.path / FILE)
+            self._check()
+            self.kept = self.run("open", lambda tx, again: self.join(tx, policy, options))
+        except BaseException:
+            self.close()
+            raise
+        _LIVE.add(self)
+
+    def _create(self, policy: str, options: dict[str, Any], secret: bytes, room: int, arms: Any) -> None:
+        """Make the file; it appears under its name whole or not at all."""
+        new = self.path / (_NEW + os.urandom(8).hex())
+        os.close(files.create_private(new, exclusive=True))  # SQLite gives its own files the mode of this one
+        try:
+            with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in tables.tables("INTEGER", " WITHOUT ROWID"):
+                    connection.execute(statement)
+                self.make(_Transaction(connection), policy, options, secret, room, arms)
+                connection.execute("COMMIT")
+            with contextlib.suppress(FileExistsError):  # another policy was faster
+                _rename_to_new(new, self.path / FILE)
+        finally:
+            for left in self.path.glob(new.name + "*"):
+                left.unlink(missing_ok=True)
+
+    def _check(self) -> None:
+        assert self._connection is not None
+        with _telling_damage():
+            if not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise StoreError(f"the store's file {FILE!r} is empty: {_LOST}")
+            if self._connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+                raise StoreError(f"the store's file {FILE!r} is damaged: {_LOST}")
+
+    # Transactions
+
+    def run(self, name: str, work: Work[_Result]) -> _Result:
+        """See :class:`SqlStore`; whatever calls were held comes before."""
+        with self:
+            self._write_held()
+            if name == "look":
+                assert self._connection is not None
+                return work(_Transaction(self._connection), False)
+            return self._transaction(name, lambda tx: work(tx, False), sync=True)
+
+    def _transaction(self, name: str, work: Callable[[Transaction], _Result], *, sync: bool) -> _Result:
+        connection = self._connection
+        assert connection is not None
+        if self._durability == "batch":
+            connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS if sync else 'NORMAL'}")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            result = work(_Transaction(connection))
+            faults.reached(f"{name} written")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        if sync:
+            self._synced = time.monotonic()
+        faults.reached(f"{name} durable")
+        if name in ("commit", "empty"):
+            # A release leaves the log before anybody sees it, and what was erased leaves it at once.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            faults.reached(f"{name} moved")
+        return result
+
+    def _write_held(self) -> None:
+        if self._held:
+            held, self._held = self._held, _Held()
+            self._transaction("calls", lambda tx: self._write(held), sync=self._durability != "batch")
+
+    def _write(self, held: _Held) -> None:
+        connection = self._connection
+        assert connection is not None
+        if held.users is not None:
+            connection.execute(
+                "UPDATE fliphat_policy SET with_users = ?, user_kind = coalesce(user_kind, ?)", held.users
+            )
+        if held.rounds:
+            connection.executemany(f"INSERT INTO fliphat_rounds VALUES ({', '.join('?' * 10)})", held.rounds)
+        for episode, (before, filled, phase) in held.filled.items():
+            moved = connection.execute(
+                "UPDATE fliphat_episodes SET filled = ?, phase = ?"
+                " WHERE episode = ? AND filled = ? AND phase = 'open'",
+                (filled, str(phase), episode, before),
+            )
+            if moved.rowcount != 1:
+                raise StoreError(f"episode {episode} is not where this policy left it: the store was changed")
+        if held.rewards:
+            connection.executemany("INSERT OR REPLACE INTO fliphat_rewards VALUES (?, ?, 0, ?)", held.rewards)
+        if self.users.pending:
+            connection.executemany(
+                "INSERT OR REPLACE INTO fliphat_users VALUES (?, ?, ?)",
+                [(name, count, checksum(name, count)) for name, count in self.users.pending.items()],
+            )
+            self.users.pending = {}
+        if self.keys.pending:
+            connection.executemany(
+                "INSERT INTO fliphat_keys VALUES (?, ?, ?, ?, ?, ?, NULL, ?)",
+                [_key(name, decision) for name, decision in self.keys.pending.items()],
+            )
+            self.keys.pending = {}
+        if held.late:
+            connection.execute("UPDATE fliphat_policy SET late = late + ?", (held.late,))
+
+    def _done(self) -> None:
+        """Finish a call: write it now, unless all calls are written together."""
+        if self._durability == "group":
+            return
+        if self._held:
+            held, self._held = self._held, _Held()
+            now = time.monotonic()
+            sync = self._durability == "full" or now - self._synced >= _GROUP
+            self._transaction("calls", lambda tx: self._write(held), sync=sync)
+
+    # What a call appends
+
+    def append_rounds(self, episode: Episode, played: PlayedRounds, rows: ChosenRows) -> None:
+        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        with self:
+            held, at = self._held, episode.filled
+            first = episode.first_round + at
+            count = len(played.learned)
+            if played.users is not None or not self._users_told:
+                held.users, self._users_told = (played.users is not None, played.user_kind), True
+            owners = [None] * count if played.users is None else played.users
+            for i, (owner, learned, contents) in enumerate(
+                zip(owners, played.learned, _packed(rows, count), strict=True)
+            ):
+                columns, numbers = contents if learned else (None, None)
+                sparse = int(isinstance(rows, SparseChosen))
+                values = (first + i, played.first_id + i, int(learned), sparse, 0, played.played, owner)
+                held.rounds.append((*values, columns, numbers, row_checksum(*values, columns, numbers)))
+                if owner is not None:
+                    self.users[owner] = self.users.get(owner, 0) + 1
+            for name, decision in played.keys.items():
+                self.keys[name] = decision
+            before = held.filled.get(episode.index, (at,))[0]
+            full = at + count == episode.length
+            life = lifecycle.step(Life(Phase.OPEN), "fill") if full else Life(Phase.OPEN)
+            held.filled[episode.index] = (before, at + count, life.phase)
+            self._done()
+
+    def append_rewards(self, first_round: int, rows: Any, codes: Any, late: int = 0) -> None:
+        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        with self:
+            for row, code in zip(rows, codes, strict=True):
+                number, value = first_round + int(row), float(code)
+                self._held.rewards.append((number, value, checksum(number, value)))
+            self._held.late += late
+            self._done()
+
+    def empty(self, episode: int, first_round: int, rows: Any, expired: int, *, cancel: bool = False) -> Life:
+        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+
+        def work(tx: Transaction, again: bool) -> Life:
+            for number in (first_round + int(row) for row in rows):
+                ((*values,),) = tx.all(f"SELECT {ROUND} FROM fliphat_rounds WHERE round = ?", number)
+                values[2], values[7:] = 0, [None, None]
+                tx.do(
+                    "UPDATE fliphat_rounds SET learned = 0, columns = NULL, numbers = NULL, checksum = ?"
+                    " WHERE round = ?",
+                    *(row_checksum(*values), number),
+                )
+                nothing = (number, np.inf, 0, checksum(number, np.inf))
+                if cancel or tx.all("SELECT 1 FROM fliphat_rewards WHERE round = ?", number):
+                    tx.do("INSERT OR REPLACE INTO fliphat_rewards VALUES (?, ?, ?, ?)", *nothing)
+            row, _ = self._row(tx, episode)
+            life = lifecycle.emptied(row.life)
+            write_life(tx, episode, life)
+            tx.do("UPDATE fliphat_episodes SET expired = ? WHERE episode = ?", expired, episode)
+            return life
+
+        return self.run("cancel" if cancel else "empty", work)
+
+    def was_handed_over(self) -> bool:
+        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        try:
+            with reading(self.path) as tx:
+                return tx.all("SELECT handed_over FROM fliphat_policy")[0][0] is not None
+        except Exception:
+            return True
+
+    def discard_rows(self) -> None:
+        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        self.run("empty", lambda tx, again: self.drop_rounds(tx, 0, 2**62))
+
+    # Reading
+
+    def rounds(self, row: EpisodeRow, work: Callable[[Iterator[Any]], None]) -> None:
+        """Give an episode's rounds with the codes of their rewards (None if none came), in order."""
+        with _telling_damage():
+            work(_rounds(self.rows_of, row))
+
+    def rows_of(self, sql: str, *given: Any) -> Iterator[Any]:
+        """Return what a query finds."""
+        if self._connection is None:
+            raise StoreError(f"store {str(self.path)!r} was closed: open it again")
+        return self._connection.execute(sql, given)
+
+    # Opening and closing
+
+    def flush(self) -> None:
+        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        with self:
+            self._write_held()
+            if self._durability == "batch" and _SYNCHRONOUS != "OFF":
+                log = self.path / (FILE + "-wal")
+                if log.exists():
+                    with open(log, "rb+", buffering=0) as file:
+                        files.sync(file.fileno())
+                self._synced = time.monotonic()
+
+    def refuse_until_reopened(self) -> None:
+        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        self._failed = True
+        with self:
+            pass
+
+    def close(self) -> None:
+        """Give the directory up; another policy may open it."""
+        connection, self._connection = getattr(self, "_connection", None), None
+        if connection is not None:
+            if self._held and not self._failed:
+                with contextlib.suppress(sqlite3.Error, StoreError):
+                    self._connection = connection
+                    self._write_held()
+                self._connection = None
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+        if self._lock is not None and not self._lock.closed:
+            files.unlock(self._lock.fileno())
+            self._lock.close()
+
+    def close_in_child(self) -> None:
+        """Let go in a forked child, whose parent goes on: the lock and the connection are the parent's."""
+        if self._lock is not None:
+            self._lock.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            # Never closed here: SQLite would end the parent's transaction in the memory that both share.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+    def __enter__(self) -> None:
+        """Begin a durable step. After one failed, what is on disk is known again only after reopening."""
+        if self._failed or self._connection is None:
+            raise StoreError(f"store {str(self.path)!r} failed or was closed: open it again")
+
+    def __exit__(self, kind: object, error: object, *_: object) -> None:
+        if kind is None or isinstance(error, StepRefused):
+            return
+        self._failed = True
+        if isinstance(error, sqlite3.Error):
+            raise StoreError(
+                f"the store can't be read or written: {error}. Nothing acknowledged is lost, open it again"
+            ) from None
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[Transaction]:
+    """Give one moment of a directory's policy, and change nothing, also while it plays.
+
+    A log that a crash left is completed in a copy: completing it in place is for whoever opens the store.
+    """
+    refuse_missing(path)
+    with contextlib.ExitStack() as kept, _telling_damage():
+        try:
+            connection = _begin_to_read(path / FILE, "ro", kept)
+        except sqlite3.OperationalError:
+            copies = Path(kept.enter_context(tempfile.TemporaryDirectory()))
+            for name in (FILE, FILE + "-wal"):
+                if (path / name).exists():
+                    shutil.copyfile(path / name, copies / name)
+            connection = _begin_to_read(copies / FILE, "rw", kept)
+        yield _Transaction(connection)
+
+
+def _begin_to_read(path: Path, mode: str, kept: contextlib.ExitStack) -> sqlite3.Connection:
+    if mode == "ro" and not path.with_name(path.name + "-shm").exists():
+        raise sqlite3.OperationalError("nobody has it open: reading it in place would write files beside it")
+    uri = f"{path.resolve().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10)
+    kept.enter_context(contextlib.closing(connection))
+    connection.execute("BEGIN")
+    connection.execute("SELECT name FROM sqlite_master").fetchall()
+    return connection
+
+
+def refuse_missing(path: Path) -> None:
+    """Raise if a store has lost its file: a new one would forget what was promised and spent."""
+    if (path / "ledger.sqlite3").exists():
+        raise StoreError(
+            "the store was written by an earlier version (format 4 or below), which this one can't read"
+        )
+    if not (path / FILE).exists() or (path / FILE).stat().st_size == 0:
+        raise StoreError(f"the store's file {FILE!r} is missing or empty: {_LOST}")
+
+
+def _rounds(query: Callable[..., Any], row: EpisodeRow) -> Iterator[Any]:
+    found = query(
+        f"SELECT {', '.join('a.' + name for name in ROUND.split(', '))}, a.checksum, b.reward, b.checksum"
+        " FROM fliphat_rounds AS a LEFT JOIN fliphat_rewards AS b ON b.round = a.round"
+        " WHERE a.round >= ? AND a.round < ? ORDER BY a.round",
+        *(row.first_round, row.first_round + row.room),
+    )
+    for *values, kept, reward, reward_kept in found:
+        if kept != row_checksum(*values) or (
+            reward is not None and reward_kept != checksum(values[0], reward)
+        ):
+            raise ValueError("a round")
+        yield (*values, reward)
+
+
+def row_checksum(
+    number: int,
+    identity: int,
+    learned: int,
+    sparse: int,
+    attempt: int,
+    played: float | None,
+    owner: bytes | None,
+    columns: bytes | None,
+    numbers: bytes | None,
+) -> int:
+    """Return the checksum of a round; packed, because every round has one."""
+    parts = (owner or b"", columns or b"", numbers or b"")
+    crc = zlib.crc32(
+        _PACKED.pack(number, identity, learned, sparse, attempt, played or 0.0, *map(len, parts))
+    )
+    return zlib.crc32(parts[2], zlib.crc32(parts[1], zlib.crc32(parts[0], crc)))
+
+
+def _packed(rows: ChosenRows, count: int) -> Iterator[tuple[bytes | None, bytes]]:
+    """Yield the columns and the numbers of each row, in bytes."""
+    if isinstance(rows, SparseChosen):
+        end = 0
+        for size in rows.lengths.tolist():
+            begin, end = end, end + size
+            yield rows.columns[begin:end].astype("<i4").tobytes(), rows.values[begin:end].tobytes()
+        return
+    whole, width = rows.tobytes(), rows.shape[1] * rows.itemsize
+    for i in range(count):
+        yield None, whole[i * width : (i + 1) * width]
+
+
+def _key(name: bytes, decision: Decision) -> tuple[Any, ...]:
+    values = (name, *(int(one) for one in decision[:4]), float(decision.probability))
+    return (*values, checksum(*values))
+
+
+def _decision(identity: int, arm: int, valid: int, episode: int, chance: float) -> Decision:
+    return Decision(identity, arm, bool(valid), episode, chance)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    with _telling_damage():
+        connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
+            connection.execute("PRAGMA secure_delete = ON")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _is_new(path: Path) -> bool:
+    """Whether to begin a store in a directory; refuses a foreign one, and a store without its file."""
+    names = {entry.name for entry in path.iterdir()}
+    if FILE in names:
+        return False
+    if names & {"lock", "ledger.sqlite3", FILE + "-wal"}:
+        refuse_missing(path)
+    if not all(name.startswith(_NEW) for name in names):
+        raise StoreError(f"store {str(path)!r} must be an empty directory or one that a policy made")
+    return True
+
+
+def _rename_to_new(path: Path, target: Path) -> None:
+    """Give a file another name, which must be new."""
+    if os.name == "nt":
+        path.rename(target)
+        return
+    os.link(path, target)
+    path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _telling_damage() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise StoreError(f"the store can't be read: {error}") from None
+    except (sqlite3.Error, LookupError, TypeError, ValueError, OverflowError):
+        raise StoreError(f"the store's file {FILE!r} is damaged: {_LOST}") from None
+
+
+def _close_in_child() -> None:
+    # A child that kept the lock's file open would keep the store locked after its parent is gone.
+    for store in list(_LIVE):
+        store.close_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_child)
