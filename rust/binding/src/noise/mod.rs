@@ -1,4 +1,5 @@
 //! Bindings of the noise.
 
+pub(crate) mod kinds;
 pub(crate) mod release;
 pub(crate) mod seeded;
