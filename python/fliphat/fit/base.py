@@ -72,7 +72,6 @@ class Fit(Protocol[_Plan, _Known]):
     def settings(self) -> EngineSettings:
         """The settings, with whatever the fit has filled in: what a store writes down."""
 
-
     def begin(self) -> _Known:
         """Return what is known before the first episode."""
 

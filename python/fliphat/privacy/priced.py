@@ -380,9 +380,7 @@ def price(template: Template, claim: Claim, *, factor: float | None = None) -> P
     """
     epsilon, delta, users, accounting = claim
     rho = rho_from_epsilon(epsilon, delta) if accounting == "zcdp" else None
-    scales, cost, found = _native.price_scales(
-        list(template), epsilon, _WITHIN * delta, users, rho, factor
-    )
+    scales, cost, found = _native.price_scales(list(template), epsilon, _WITHIN * delta, users, rho, factor)
     noise = [
         PickNoise(release[0], own[0], release[2])
         if isinstance(release, tuple)
