@@ -48,7 +48,16 @@ def fitter(X, sparsity=SPARSITY):
     start[rng.choice(X.shape[1], sparsity, replace=False)] = 0.1
 
     def fit():
-        _niht.fit(X, y, sparsity=sparsity, iterations=1, start=start, loss="logistic", seeded=(1, 1), **FIT)
+        _niht.fit(
+            X,
+            y,
+            sparsity=sparsity,
+            iterations=1,
+            start=start,
+            loss="logistic",
+            noise=_native.SeededNoise(1, 1),
+            **FIT,
+        )
 
     return fit
 

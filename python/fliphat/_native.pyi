@@ -10,6 +10,11 @@ __all__ = [
     "Estimate",
     "FitSettings",
     "LinearWorld",
+    "PursuitQuestion",
+    "RecordingNoise",
+    "SecureNoise",
+    "SeededNoise",
+    "add_sums",
     "arm_sums",
     "audit_fits",
     "audit_niht",
@@ -26,14 +31,19 @@ __all__ = [
     "lasso_fit",
     "niht_fit",
     "niht_fit_sums",
+    "partial_gradient",
+    "partial_sums",
     "peel",
     "pick_columns",
     "price",
+    "price_scales",
     "project_l1",
-    "pursuit_release",
     "read_all",
     "read_body",
     "relative_gradient",
+    "release_pilot",
+    "release_rows",
+    "release_sums",
     "release_totals",
     "round_words",
     "row_numbers",
@@ -69,11 +79,19 @@ def sync_files(descriptors: list[int]) -> None: ...
 def read_body(body: bytes, dim: int, double: bool, most: int) -> dict[str, Any] | str: ...
 def read_all(words: NDArray[np.uint64], threads: int) -> int: ...
 def gaussian_release(
-    values: NDArray[np.int64], sigmas: NDArray[np.uint64], *, seed: int | None = None
+    values: NDArray[np.int64], sigmas: NDArray[np.uint64], *, noise: _Noise | None = None
 ) -> None: ...
 def price(
     epsilon: float, menu: list[list[tuple[str, float]]], users: int, step: float, below: int, above: int
 ) -> float: ...
+def price_scales(
+    template: list[tuple[int, int, int] | list[tuple[int, int]]],
+    epsilon: float,
+    delta: float,
+    users: int,
+    rho: float | None = None,
+    start: float | None = None,
+) -> tuple[list[list[int]], float, float]: ...
 def kalman_step(
     theta: NDArray[np.float64],
     covariance: NDArray[np.float64],
@@ -215,24 +233,82 @@ def whitened_gradient(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
-def pursuit_release(
+
+class SecureNoise:
+    protects: bool
+    def __init__(self) -> None: ...
+
+class SeededNoise:
+    protects: bool
+    def __init__(self, seed: int, stream: int) -> None: ...
+
+class RecordingNoise:
+    protects: bool
+    def __init__(self, picks: Sequence[tuple[int, int]] = ...) -> None: ...
+    @property
+    def calls(self) -> list[tuple[Any, ...]]: ...
+    @property
+    def fits(self) -> list[Any]: ...
+
+_Noise = SecureNoise | SeededNoise | RecordingNoise
+_Shown = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+class PursuitQuestion:
+    def __init__(
+        self,
+        columns: NDArray[np.int64],
+        theta: NDArray[np.float64],
+        shift: NDArray[np.float64] | None,
+        units: NDArray[np.float64] | None,
+        public: tuple[float, str, tuple[float, float] | None, float],
+        picking: tuple[int, int, bool, bool, float],
+        whiten: NDArray[np.float64],
+        bounds: tuple[float, int, float, float],
+        sigmas: tuple[int, int, int],
+        rows: tuple[float, Sequence[int]] | None,
+    ) -> None: ...
+    @property
+    def length(self) -> int: ...
+
+def release_rows(
+    question: PursuitQuestion,
     rows: _Rows,
     y: NDArray[np.float64],
-    columns: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    shift: NDArray[np.float64] | None,
-    units: NDArray[np.float64] | None,
-    public: tuple[float, str, tuple[float, float] | None, float],
-    picking: tuple[int, int, bool],
-    whiten: NDArray[np.float64],
-    bounds: tuple[float, int, float, float],
-    ruler: tuple[float, float] | None,
-    sigmas: NDArray[np.uint64],
-    present: NDArray[np.uint8] | None = None,
+    present: NDArray[np.uint8] | None,
+    noise: _Noise,
     threads: int | None = None,
-    *,
-    seeded: tuple[int, int] | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+) -> _Shown: ...
+def release_sums(question: PursuitQuestion, sums: object, noise: _Noise) -> _Shown: ...
+def partial_sums(
+    question: PursuitQuestion,
+    step: str,
+    rows: _Rows,
+    y: NDArray[np.float64],
+    present: NDArray[np.uint8] | None = None,
+    columns: list[int] = ...,
+    signs: list[int] = ...,
+    threads: int | None = None,
+) -> bytes: ...
+def add_sums(parts: list[bytes]) -> bytes: ...
+def partial_gradient(
+    rows: _Rows,
+    y: NDArray[np.float64],
+    theta: NDArray[np.float64],
+    clip: float,
+    reward_clip: float,
+    loss: str,
+    threads: int | None = None,
+) -> bytes: ...
+def release_pilot(
+    rewards: NDArray[np.float64],
+    present: NDArray[np.uint8],
+    distances: NDArray[np.float64],
+    unlikely: NDArray[np.float64],
+    near: tuple[float, float],
+    scores: tuple[int, int],
+    scales: tuple[int, int],
+    noise: _Noise,
+) -> tuple[int, int]: ...
 def settled_sums(
     rows: _Rows,
     columns: NDArray[np.int64],
@@ -329,14 +405,14 @@ def niht_fit(
     settings: FitSettings,
     present: NDArray[np.uint8] | None = None,
     threads: int | None = None,
-    seeded: tuple[int, int] | None = None,
+    noise: _Noise | None = None,
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]: ...
 def niht_fit_sums(
-    sums_at: Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.int64]],
+    sums_at: Callable[[NDArray[np.int64], NDArray[np.float64]], bytes],
     start: NDArray[np.float64],
     rows: int,
     settings: FitSettings,
-    seeded: tuple[int, int] | None = None,
+    noise: _Noise | None = None,
 ) -> NDArray[np.float64]: ...
 def squared_loss_gradient(
     rows: NDArray[np.float32] | NDArray[np.float64], y: NDArray[np.float64], theta: NDArray[np.float64]

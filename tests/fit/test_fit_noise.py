@@ -10,7 +10,6 @@ import pytest
 
 from flat_options import nested
 from fliphat import FLIPHAT, _native
-from fliphat.lab.audit.replay import recorded_fits
 
 ROUNDS = 6
 
@@ -45,17 +44,20 @@ def play(policy, episodes, contexts=None, rewards=None):
 
 
 def fits_of(policy, episodes):
-    with recorded_fits() as calls:
-        play(policy, episodes)
-    assert len(calls) == episodes
-    return calls
+    noise = _native.RecordingNoise()
+    policy._fit.noise = lambda episode: noise
+    play(policy, episodes)
+    assert len(noise.fits) == episodes
+    return noise.fits
 
 
 def released(call, seed, start=None):
     """Return what one fit of the recorded call releases, its rows being zeros."""
     rows, rewards, zero, settings, present = call
     start = zero if start is None else start
-    columns, values = _native.niht_fit(rows, rewards, start, settings, present, None, (seed, 0))[-1]
+    columns, values = _native.niht_fit(
+        rows, rewards, start, settings, present, None, _native.SeededNoise(seed, 0)
+    )[-1]
     return int(columns[0]), float(values[0])
 
 
@@ -127,9 +129,8 @@ def test_how_many_rewards_came_moves_no_estimate_of_rows_that_say_nothing(warm_s
     some = np.where(np.arange(ROUNDS) % 2, 1.0, np.nan)  # NaN is left out by `update_batch`
     seen = []
     for rewards in (np.ones(ROUNDS), some, None):
-        with recorded_fits() as calls:
-            policy = play(make(**settings, seed=8), 4, contexts, rewards)
-        assert len(calls) == 4
+        policy = play(make(**settings, seed=8), 4, contexts, rewards)
+        assert len(policy.history) == 4
         seen.append([facts.estimate.to_dense().tolist() for facts in policy.history])
     assert seen[0] == seen[1] == seen[2]
     assert all(any(estimate) for estimate in seen[0])

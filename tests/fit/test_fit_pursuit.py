@@ -13,16 +13,18 @@ import pytest
 from scipy.sparse import csr_array
 
 from flat_options import nested
-from fliphat import FLIPHAT, Iht, Pursuit
-from fliphat.fit import model, pilot, sums
+from fliphat import FLIPHAT, Iht, Pursuit, _native
+from fliphat.fit import model, pilot
+from fliphat.fit.noise import noise_of
 from fliphat.fit.parts import PartsFit
 from fliphat.fit.pursuit import PursuitFit
 from fliphat.fit.pursuit_plan import RADIUS, PursuitPlan
-from fliphat.fit.pursuit_release import RowSums, release
+from fliphat.fit.release import RowSums, release
 from fliphat.fit.settings import Settings
 from fliphat.fit.tuning import at_once, click_tuning, tuning
 from fliphat.kernels import second_moments
 from fliphat.privacy.priced import Part, PickNoise, VectorNoise
+from pursuit_question import question, sums
 
 EXTREMES = (0.0, 1e-38, -1.0, 1.0, 3e38, -3e38)
 
@@ -57,39 +59,34 @@ class TestSums:
         units = 10.0 ** rng.integers(-2, 3, 6)
 
         def all_sums(rows: np.ndarray, rewards: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
-            support, shift = np.zeros((len(rows), 3)), np.array([0.1, 0.5, -0.2])
-            measure = {"whiten": whiten, "clip": 0.7, "radius": RADIUS, "ball": 3.0, "cap": 2.0}
-            bare = sums.Public(columns=columns, theta=theta)
-            public = sums.Public(columns=columns, theta=theta, shift=shift, units=units)
-            plain, _ = sums.candidate_sums(rows, rewards, present, bare, 0.7, support)
-            moved, left = sums.candidate_sums(rows, rewards, present, public, 0.7, support)
-            further, _ = sums.further_sums(
-                rows,
-                picked,
-                np.array([-1]),
-                support,
-                left,
-                present,
-                one=1.0,
-                taken=0.5,
-                shift=shift,
-                clip=0.7,
-                units=units,
-            )
-            gradient, moments, size = sums.settled_sums(
-                rows, picked, support, left, present, **measure, units=units
-            )
+            shift = np.array([0.1, 0.5, -0.2])
+            given = {
+                "columns": columns,
+                "theta": theta,
+                "pick_clip": 0.7,
+                "value_clip": 0.7,
+                "whiten": whiten,
+            }
+            bare = question(**given)
+            public = question(**given, shift=shift, units=units, assumed=0.5, octaves=3.5)
+            seen = rows, rewards, present
+            vector = sums(public, "vector", *seen, picked, [-1])
+            moments = np.zeros((4, 4))
+            moments[np.triu_indices(4)] = vector[4:14]
             weights = np.where(np.eye(4, dtype=bool), 0.5, np.tri(4).T)
+            noise = _native.RecordingNoise()
+            grid, flags = 2.0 ** np.arange(-3, 8), np.asarray(present, bool).view(np.uint8)
+            near = rewards, flags, grid, np.zeros(len(grid)), (np.sqrt(8.0), 10.0), (8, 1), (1, 1), noise
+            _native.release_pilot(*near)
             return [
-                plain,
-                moved,
-                gradient,
-                further,
+                sums(bare, "candidates", *seen),
+                sums(public, "candidates", *seen),
+                vector[:4],
+                sums(public, "further", *seen, picked, [-1]),
                 moments * np.sqrt(weights),
-                np.array(size),
-                np.array(sums.row_numbers(rows, present, 1.0, 3.5, units)),
-                sums.near(np.abs(rewards), present, 2.0 ** np.arange(-3, 8), np.sqrt(8.0)),
-                sums.windows(rewards, present, 10.0, 8),
+                vector[14],
+                sums(public, "numbers", *seen),
+                *(scores for _, scores, *_ in noise.calls),
             ]
 
         other_rows, other_rewards, other_present = rows.copy(), rewards.copy(), present.copy()
@@ -104,16 +101,12 @@ class TestSums:
             assert (np.abs(one - two) <= bound).all()
 
     def test_the_bounds_are_reached(self) -> None:
-        rows, present = np.ones((1, 2), np.float32), np.ones(1, bool)
-        public, out = sums.Public(columns=np.zeros(0, np.int64), theta=np.zeros(1)), np.zeros((1, 1))
-        big = [
-            sums.candidate_sums(rows, np.array([sign * 1e9]), present, public, 1.0, out)[0]
-            for sign in (1, -1)
-        ]
+        rows, asked = np.ones((1, 2), np.float32), question(pick_clip=1.0, octaves=3.5)
+        big = [sums(asked, "candidates", rows, [sign * 1e9]) for sign in (1, -1)]
         assert (big[0] - big[1] == 2**16).all()
-        far = [sums.row_numbers(rows * size, present, 1.0, 3.5)[0] for size in (1e6, 1e-6)]
+        far = [sums(asked, "numbers", rows * size, [0.0])[0] for size in (1e6, 1e-6)]
         assert far[0] - far[1] == 2**16
-        even = [sums.row_numbers(rows * sign, present, 1.0, 3.5) for sign in (1, -1)]
+        even = [sums(asked, "numbers", rows * sign, [0.0]) for sign in (1, -1)]
         assert even[0][1] - even[1][1] == 2**16
         assert even[0][2] == 2**15
 
@@ -123,47 +116,41 @@ class TestSums:
         rows = some_rows(rng)
         rows[rng.random(rows.shape) < 0.5] = 0
         rewards, present = rng.standard_normal(12), rng.random(12) < 0.9
-        sparse, columns, theta = csr_array(rows), np.array([3, 0]), rng.standard_normal(3)
         shift, units = rng.standard_normal(3), 10.0 ** rng.integers(-2, 3, 6)
+        theta = rng.standard_normal(3)
         for given in ({}, {"shift": shift}, {"units": units}, {"shift": shift, "units": units}):
-            public = sums.Public(columns=columns, theta=theta, **given)
-            one, two = np.zeros((12, 4)), np.zeros((12, 4))
-            dense_sums, left = sums.candidate_sums(rows, rewards, present, public, 0.5, one)
-            sparse_sums, same = sums.candidate_sums(sparse, rewards, present, public, 0.5, two)
-            assert (dense_sums == sparse_sums).all()
-            assert (left == same).all()
-            assert (one == two).all()
-        assert sums.row_numbers(rows, present, 1.0, 3.5) == sums.row_numbers(sparse, present, 1.0, 3.5)
+            asked = question([3, 0], theta, **given, assumed=0.4, octaves=3.5)
+            for step in ("numbers", "candidates", "further", "vector"):
+                of = rewards, present, [5], [1]
+                assert (sums(asked, step, rows, *of) == sums(asked, step, csr_array(rows), *of)).all()
 
 
 class TestFurtherPicks:
     """What a pick is likely to explain is taken off before the next one of the same episode."""
 
     @staticmethod
-    def further(rows: Any, left: np.ndarray, support: np.ndarray, **given: Any) -> np.ndarray:
-        picked, signs = np.array([4, 1]), np.array([1, -1])
-        given = {"one": 0.5, "taken": 0.3, "shift": np.array([0.1, -0.2]), "clip": 0.7, **given}
-        found, _ = sums.further_sums(rows, picked, signs, support, left, np.ones(len(left), bool), **given)
-        return found
+    def further(rows: Any, rewards: np.ndarray, **given: Any) -> np.ndarray:
+        given = {"one": 0.5, "assumed": 0.3, "shift": np.array([0.1, -0.2]), **given}
+        asked = question([2], [0.0, 0.0], picks=3, **given)
+        return sums(asked, "further", rows, rewards, None, [4, 1], [1, -1])
 
     def test_rows_of_any_kind_and_order_give_the_same_bits(self) -> None:
         rng = np.random.default_rng(3)
         rows = rng.standard_normal((50, 6)).astype(np.float32) * (rng.random((50, 6)) < 0.6)
-        left, support, units = rng.standard_normal(50), rng.standard_normal((50, 2)), rng.random(6) + 0.5
+        rewards, units = rng.standard_normal(50), rng.random(6) + 0.5
         for given in ({}, {"units": units}, {"shift": None}):
-            found = self.further(rows, left, support, **given)
-            assert (found == self.further(csr_array(rows), left, support, **given)).all()
-            assert (found == self.further(rows[::-1].copy(), left[::-1], support[::-1], **given)).all()
+            found = self.further(rows, rewards, **given)
+            assert (found == self.further(csr_array(rows), rewards, **given)).all()
+            assert (found == self.further(rows[::-1].copy(), rewards[::-1], **given)).all()
 
     def test_they_are_those_of_smaller_residuals(self) -> None:
         rng = np.random.default_rng(4)
-        rows, left = rng.standard_normal((50, 6)), rng.standard_normal(50)
-        support = rng.standard_normal((50, 2))
+        rows, rewards = rng.standard_normal((50, 6)), rng.standard_normal(50)
         # No more is taken off than at twice the typical value, 0.5.
-        smaller = left - 0.6 * np.clip(rows[:, 4], -1, 1) + 0.6 * np.clip(rows[:, 1], -1, 1)
-        products = (rows - (support @ [0.1, -0.2])[:, None]) * smaller[:, None]
-        exact = np.clip(products / 0.7, -1, 1).sum(axis=0) * sums.LIMIT
-        assert np.abs(self.further(rows, left, support) - exact).max() <= 50
+        smaller = rewards - 0.6 * np.clip(rows[:, 4], -1, 1) + 0.6 * np.clip(rows[:, 1], -1, 1)
+        products = (rows - (0.1 * 0.5 - 0.2 * rows[:, 2])[:, None]) * smaller[:, None]
+        exact = np.clip(products / 0.7, -1, 1).sum(axis=0) * 2**15
+        assert np.abs(self.further(rows, rewards) - exact).max() <= 50
 
     @pytest.mark.parametrize("follows", [True, False])
     def test_a_copy_of_a_pick_is_not_the_next(self, follows: bool) -> None:
@@ -177,8 +164,8 @@ class TestFurtherPicks:
         rows[:, 1] = rows[:, 0]
         plan = fit.plan(0, known)
         assert isinstance(plan, PursuitPlan)
-        private = RowSums(plan, rows, rows[:, 0] - 0.7 * rows[:, 2], np.ones(3000, bool), known)
-        first, second = release(plan, private, known).columns[:2]
+        private = RowSums(rows, (rows[:, 0] - 0.7 * rows[:, 2]).astype(float), np.ones(3000, bool))
+        first, second = release(plan, private, known, noise_of(1, 0)).columns[:2]
         assert first in (0, 1)
         assert second == (2 if follows else 1 - first)
 
@@ -220,7 +207,7 @@ class TestSecondMoments:
         fit = PursuitFit(settings())
         plan = fit.plan(0, fit.begin())
         assert isinstance(plan, PursuitPlan)
-        gradient, moments, size, *rows = plan.parts
+        (gradient, moments, size), rows = plan.parts, plan.row_parts
         assert gradient.sensitivity_squared == len(plan.steps.whiten) * 2**32
         assert moments.sensitivity_squared == RADIUS**4
         assert size.sensitivity_squared == 2**30
@@ -250,11 +237,11 @@ class TestPrice:
     def test_a_pick_that_is_not_charged_is_refused(self) -> None:
         fit = PursuitFit(settings())
         release = fit.plan(0, fit.begin()).release
-        pick = release.noise[0]
+        rows, pick, vector = release.noise
         assert isinstance(pick, PickNoise)
         with pytest.raises(ValueError, match="only delta"):
             type(release)(
-                noise=(PickNoise(pick.sensitivity, pick.scale, pick.count + 1), *release.noise[1:]),
+                noise=(rows, PickNoise(pick.sensitivity, pick.scale, pick.count + 1), vector),
                 epsilon=release.epsilon,
                 delta=release.delta,
             )
@@ -263,14 +250,12 @@ class TestPrice:
         # Charging B^2 where sqrt(2) B^2 is due would leave noise that the true price refuses.
         fit = PursuitFit(settings())
         release = fit.plan(0, fit.begin()).release
-        vector = release.noise[1]
+        *before, vector = release.noise
         assert isinstance(vector, VectorNoise)
         short = [Part(p.sensitivity_squared, p.sigma) for p in vector.parts]
         short[1] = Part(short[1].sensitivity_squared, int(short[1].sigma / math.sqrt(2)))
         with pytest.raises(ValueError, match="only delta"):
-            type(release)(
-                noise=(release.noise[0], VectorNoise(*short)), epsilon=release.epsilon, delta=release.delta
-            )
+            type(release)(noise=(*before, VectorNoise(*short)), epsilon=release.epsilon, delta=release.delta)
 
     def test_rounds_of_a_user_are_priced_by_zcdp(self) -> None:
         fit = PursuitFit(settings(rounds_per_user=3))
@@ -479,7 +464,7 @@ class TestBadInput:
     def test_every_column_public(self) -> None:
         fit = PursuitFit(settings(dim=3, sparsity=3, epsilon=8.0, seed=2))
         rng, known = np.random.default_rng(3), fit.begin()
-        for episode in range(8):
+        for episode in range(14):
             plan = fit.plan(episode, known)
             X = rng.standard_normal((plan.rows, 3)).astype(np.float32)
             known = fit.run(plan, X, X @ np.ones(3), np.ones(plan.rows, bool), known)

@@ -11,7 +11,7 @@ def test_every_coordinate_has_its_own_scale():
     sigmas = np.repeat([1, 50, 2**30], 20_000)
     values = np.repeat([10, -7, 2**40], 20_000)
     released = values.astype(np.int64)
-    _native.gaussian_release(released, sigmas.astype(np.uint64), seed=3)
+    _native.gaussian_release(released, sigmas.astype(np.uint64), noise=_native.SeededNoise(3, 0))
     for start, sigma in ((0, 1), (20_000, 50), (40_000, 2**30)):
         part = slice(start, start + 20_000)
         assert goodness(released[part] - values[part], RoundedGaussian(sigma)) > ALPHA

@@ -85,7 +85,7 @@ def test_clipping_is_noticed():
 def test_dense_sparse_threads_and_row_order_change_no_bit(loss, mechanism, value_noise):
     X, y, theta = problem(3, 700, 40, labels=loss == "logistic")
     options = PUBLIC | NOISE | {"loss": loss, "mechanism": mechanism, "value_noise": value_noise}
-    options |= {"start": theta, "seeded": (7, 1)}
+    options |= {"start": theta, "noise": _native.SeededNoise(7, 1)}
     expected = _niht.fit(X, y, **options)
     assert len(expected) == 3
     order = np.random.default_rng(0).permutation(len(y))
@@ -118,15 +118,17 @@ def test_a_fit_on_sums_that_python_brings_is_the_same_fit():
     X, y, start = problem(5, 300, 20)
     start /= np.abs(start).sum()
     settings_ = _niht.fit_settings(20, **PUBLIC | NOISE)
-    expected = _niht.fit(X, y, **PUBLIC | NOISE, start=start, seeded=(3, 9))[-1]
+    expected = _niht.fit(X, y, **PUBLIC | NOISE, start=start, noise=_native.SeededNoise(3, 9))[-1]
 
     def sums_at(columns, values):
         theta = np.zeros(20)
         theta[columns] = values
         parts = (slice(100), slice(100, 300))
-        return sum(kernels.clipped_gradient(X[part], y[part], theta, PUBLIC["clip"])[0] for part in parts)
+        total = sum(kernels.clipped_gradient(X[part], y[part], theta, PUBLIC["clip"])[0] for part in parts)
+        return total.tobytes()
 
-    np.testing.assert_array_equal(_native.niht_fit_sums(sums_at, start, 300, settings_, (3, 9)), expected)
+    found = _native.niht_fit_sums(sums_at, start, 300, settings_, _native.SeededNoise(3, 9))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_sums_that_rows_cannot_have_are_refused_and_exceptions_pass_through():
@@ -135,11 +137,11 @@ def test_sums_that_rows_cannot_have_are_refused_and_exceptions_pass_through():
     def fit(sums_at):
         return _native.niht_fit_sums(sums_at, np.zeros(20), 300, settings_)
 
-    assert fit(lambda columns, values: np.full(20, 2**15 * 300)).shape == (20,)
+    assert fit(lambda columns, values: np.full(20, 2**15 * 300).tobytes()).shape == (20,)
     with pytest.raises(ValueError, match="sums must be sums of rows"):
-        fit(lambda columns, values: np.full(20, 2**15 * 300 + 1))
+        fit(lambda columns, values: np.full(20, 2**15 * 300 + 1).tobytes())
     with pytest.raises(ValueError, match="one value for each column"):
-        fit(lambda columns, values: np.zeros(19, np.int64))
+        fit(lambda columns, values: bytes(8 * 19))
     with pytest.raises(TypeError):
         fit(lambda columns, values: np.zeros(20))
     with pytest.raises(KeyboardInterrupt):
@@ -169,13 +171,13 @@ def test_equal_in_distribution_to_the_twin(mechanism, value_noise):
     scales = {"pick_scale": 700_000, "value_scale": 700_000}
     rng = np.random.default_rng(0)
     options = public | scales | {"mechanism": mechanism, "value_noise": value_noise}
-    ours = np.array([_niht.fit(X, y, **options, seeded=(5, i))[-1] for i in range(1500)])
+    ours = np.array([_niht.fit(X, y, **options, noise=_native.SeededNoise(5, i))[-1] for i in range(1500)])
     twin = np.array([reference.niht(X, y, **options, rng=rng) for _ in range(1500)])
     for j in range(12):
         assert stats.ks_2samp(ours[:, j], twin[:, j]).pvalue > 1e-5
     # The control: a third less noise is noticed.
     less = options | {"pick_scale": 460_000, "value_scale": 460_000}
-    quiet = np.array([_niht.fit(X, y, **less, seeded=(6, i))[-1] for i in range(1500)])
+    quiet = np.array([_niht.fit(X, y, **less, noise=_native.SeededNoise(6, i))[-1] for i in range(1500)])
     assert min(stats.ks_2samp(quiet[:, j], twin[:, j]).pvalue for j in range(12)) < 1e-5
 
 
@@ -194,7 +196,12 @@ def test_the_estimate_is_good_at_the_designs_setting():
     for seed in range(10):
         X, y, beta = truth(seed, d=400, dtype=np.float32)
         theta = _niht.fit(
-            X, y, **public, pick_scale=noise.pick_scale, value_scale=noise.value_scale, seeded=(seed, 0)
+            X,
+            y,
+            **public,
+            pick_scale=noise.pick_scale,
+            value_scale=noise.value_scale,
+            noise=_native.SeededNoise(seed, 0),
         )[-1]
         regrets.append(per_round_regret(theta, beta))
     assert np.mean(regrets) <= 0.005

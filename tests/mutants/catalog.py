@@ -5,7 +5,9 @@ A mutant is here because it once survived the tests, or because it is the kind o
 
 from mutants.runner import Mutant
 
-PURSUIT_CLAIM = "tests/fit/test_fit_pursuit_noise.py::test_every_episode_draws_the_noise_that_its_claim_needs"
+PURSUIT_CLAIM = (
+    "tests/fit/test_fit_pursuit_noise.py::test_every_episode_asks_for_the_noise_that_its_claim_needs"
+)
 
 MUTANTS = [
     Mutant(
@@ -27,19 +29,19 @@ MUTANTS = [
     Mutant(
         "a plan for k = 1 from episode 2 on",
         "python/fliphat/fit/iht.py",
-        "            noise=self._noise(rows, sparsity, iterations, step_size),\n            episode=episode,",
+        "            noise=self._proven(rows, sparsity, iterations, step_size),\n            episode=episode,",
         "            noise=(\n"
-        "                self if episode < 2 else Iht(dataclasses.replace(settings, rounds_per_user=1))\n"
-        "            )._noise(rows, sparsity, iterations, step_size),\n            episode=episode,",
+        "                self if episode < 2 else IhtFit(dataclasses.replace(settings, rounds_per_user=1))\n"
+        "            )._proven(rows, sparsity, iterations, step_size),\n            episode=episode,",
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
         "users with several rounds, in all episodes but the first two",
     ),
     Mutant(
         "iterations as a function are charged once",
         "python/fliphat/fit/iht.py",
-        "            noise=self._noise(rows, sparsity, iterations, step_size),\n            episode=episode,",
+        "            noise=self._proven(rows, sparsity, iterations, step_size),\n            episode=episode,",
         "            noise=dataclasses.replace(\n"
-        "                self._noise(rows, sparsity, 1 if callable(settings.iterations) else iterations, step_size),\n"
+        "                self._proven(rows, sparsity, 1 if callable(settings.iterations) else iterations, step_size),\n"
         "                iterations=iterations,\n"
         "            ),\n            episode=episode,",
         "tests/fit/test_fit_noise.py::test_iterations_given_as_a_function_cost_what_the_number_costs",
@@ -144,87 +146,81 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: picks with 2/3 of their noise",
-        "python/fliphat/fit/pursuit_release.py",
-        "columns, signs = _picked(plan, plan.picks, private, known, noise)",
-        "paid = replace(plan.picks, scale=plan.picks.scale * 2 // 3)\n"
-        "        columns, signs = _picked(plan, paid, private, known, noise)",
+        "python/fliphat/fit/release.py",
+        "1 if picks is None else picks.scale,",
+        "1 if picks is None else picks.scale * 2 // 3,",
         PURSUIT_CLAIM,
         "everyone",
     ),
     Mutant(
-        "pursuit: picks with 2/3 of their noise, in one call",
-        "python/fliphat/fit/pursuit_release.py",
-        "pick_scale=1 if noise is None else noise.scale,",
-        "pick_scale=1 if noise is None else noise.scale * 2 // 3,",
-        PURSUIT_CLAIM,
-        "everyone",
-    ),
-    Mutant(
-        "pursuit in one call: a pick inside the support",
-        "rust/core/src/private/pursuit.rs",
-        "picker.pick(&scores, public.columns, *picks, noise)",
-        "picker.pick(&scores, &[], *picks, noise)",
-        "private::pursuit::tests::one_call_is_its_steps_on_the_same_words",
+        "pursuit: a pick inside the support",
+        "rust/core/src/private/episode.rs",
+        "    outside.extend_from_slice(excluded);\n",
+        "    let _ = excluded;\n",
+        "private::pursuit::tests::a_release_is_its_steps_on_the_same_words",
         "nobody, but a fit that asks for a column twice",
     ),
     Mutant(
-        "pursuit in one call: a vector without noise",
-        "rust/core/src/private/pursuit.rs",
-        "    release_vector(&mut vector, sigmas, noise)?;\n    Ok(Answer",
-        "    release_vector(&mut vector.clone(), sigmas, noise)?;\n    Ok(Answer",
-        "private::pursuit::tests::one_call_is_its_steps_on_the_same_words",
+        "a last vector without noise",
+        "rust/core/src/private/episode.rs",
+        "noise.add(&mut vector, added)?;",
+        "noise.add(&mut vector.clone(), added)?;",
+        "private::pursuit::tests::a_release_is_its_steps_on_the_same_words",
         "everyone",
+    ),
+    Mutant(
+        "numbers of whole rows without noise",
+        "rust/core/src/private/episode.rs",
+        "noise.add(&mut numbers, added)?;",
+        "noise.add(&mut numbers.clone(), added)?;",
+        "private::pursuit::tests::a_release_is_its_steps_on_the_same_words",
+        "everyone in the first episode",
     ),
     Mutant(
         "pursuit: one pick more than is paid for",
-        "python/fliphat/fit/pursuit_release.py",
-        "columns, signs = _picked(plan, plan.picks, private, known, noise)",
-        "paid = replace(plan.picks, count=plan.picks.count + 1)\n"
-        "        columns, signs = _picked(plan, paid, private, known, noise)",
+        "python/fliphat/fit/release.py",
+        "0 if picks is None else picks.count,",
+        "0 if picks is None else picks.count + 1,",
         PURSUIT_CLAIM,
         "everyone",
     ),
     Mutant(
-        "pursuit: a pick inside the support that is not charged",
-        "python/fliphat/fit/pursuit_release.py",
-        "columns, signs = _picked(plan, plan.picks, private, known, noise)",
-        "if len(known.columns):\n"
-        "            outside = np.setdiff1d(np.arange(plan.dim), known.columns)\n"
-        "            inside = replace(plan.picks, count=1)\n"
-        "            noise.picks(private.candidates(), inside, excluded=outside, signed=False)\n"
-        "        columns, signs = _picked(plan, plan.picks, private, known, noise)",
-        PURSUIT_CLAIM,
-        "everyone from the second episode on",
-    ),
-    Mutant(
         "pursuit: further picks at the scale of one",
-        "python/fliphat/fit/pursuit_release.py",
-        "one = replace(charged, count=1)",
-        "one = replace(charged, count=1, scale=math.ceil(charged.scale / charged.count**0.5))",
+        "python/fliphat/fit/release.py",
+        "1 if picks is None else picks.scale,",
+        "1 if picks is None else int(picks.scale / picks.count**0.5),",
         PURSUIT_CLAIM,
         "everyone in an episode of several picks",
     ),
     Mutant(
         "pursuit: the vector with 2/3 of its noise",
-        "python/fliphat/fit/pursuit_release.py",
-        "sigmas = sigmas[layout.part]",
-        "sigmas = sigmas[layout.part] * 2 // 3",
+        "python/fliphat/fit/release.py",
+        "(gradient.sigma, moments.sigma, size.sigma),",
+        "(gradient.sigma * 2 // 3, moments.sigma * 2 // 3, size.sigma * 2 // 3),",
         PURSUIT_CLAIM,
         "everyone",
     ),
     Mutant(
         "pursuit: the moments' diagonal without sqrt 2",
-        "python/fliphat/fit/pursuit_release.py",
-        "math.isqrt(2 * sigma_moments**2) + 1",
-        "sigma_moments",
-        PURSUIT_CLAIM,
+        "rust/core/src/private/pursuit.rs",
+        "(2 * squared).isqrt() as u64 + 1",
+        "squared.isqrt() as u64",
+        "private::pursuit::tests::the_diagonal_of_second_moments_has_sqrt_2_times_the_noise",
         "whoever has one large column",
+    ),
+    Mutant(
+        "numbers that come first priced as if they cost nothing",
+        "python/fliphat/fit/pursuit_plan.py",
+        'template.append([(square, _scale(square, share["rows"] / 3)) for square in widths])',
+        'template.append([(1, _scale(square, share["rows"] / 3)) for square in widths])',
+        PURSUIT_CLAIM,
+        "everyone in the first episode",
     ),
     Mutant(
         "pursuit: moments charged for B^2 where sqrt 2 B^2 is due",
         "python/fliphat/fit/pursuit_plan.py",
-        'part(RADIUS**4, share["moments"])',
-        'part(RADIUS**4 // 2, share["moments"])',
+        "(m * ROW_SENSITIVITY**2, RADIUS**4, LIMIT**2)",
+        "(m * ROW_SENSITIVITY**2, RADIUS**4 // 2, LIMIT**2)",
         PURSUIT_CLAIM,
         "everyone",
     ),
@@ -233,9 +229,9 @@ MUTANTS = [
         "python/fliphat/fit/pursuit.py",
         "            release=self._release(steps),",
         "            release=(\n"
-        "                self if episode < 2 else Pursuit(dataclasses.replace(settings, rounds_per_user=1))\n"
+        "                self if episode < 2 else PursuitFit(dataclasses.replace(settings, rounds_per_user=1))\n"
         "            )._release(steps),",
-        "tests/fit/test_fit_pursuit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
+        "tests/fit/test_fit_pursuit_noise.py::test_every_episode_asks_for_the_noise_that_k_rounds_of_a_user_need",
         "users with several rounds, in all episodes but the first two",
     ),
     Mutant(
@@ -289,16 +285,16 @@ MUTANTS = [
     Mutant(
         "large values without noise",
         "rust/core/src/private/peel/mod.rs",
-        "pick.value = released(pick.value, draw);",
-        "if pick.value.unsigned_abs() <= 1 << 40 {\n pick.value = released(pick.value, draw);\n }",
+        "*value = released(*value, draw);",
+        "if value.unsigned_abs() <= 1 << 40 {\n *value = released(*value, draw);\n }",
         "private::peel::tests::values_of_every_size_and_rank_are_released_with_noise",
         "long episodes and small steps: lattice values pass 2^40 there",
     ),
     Mutant(
         "the last of more than four values without noise",
         "rust/core/src/private/peel/mod.rs",
-        "for pick in picked.iter_mut() {",
-        "for pick in picked.iter_mut().take(if count > 4 { count - 1 } else { count }) {",
+        "for value in values {",
+        "let count = values.len();\n for value in values.iter_mut().take(if count > 4 { count - 1 } else { count }) {",
         "private::peel::tests::values_of_every_size_and_rank_are_released_with_noise",
         "one coefficient of every estimate",
     ),

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
-from fliphat.fit import draw, parts, pursuit_release
+from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, _native
+from fliphat.fit import parts
 from fliphat.fit.parts import Parts
+from fliphat.fit.release import RowSums
 from fliphat.privacy.conversion import rho_from_epsilon
-from pursuit_steps import watch_steps
+from fliphat.privacy.priced import PickNoise
+from fliphat.regression import solvers
 from regression_data import BOTH, linear, target_for
 
 ROW = 17
@@ -45,41 +47,24 @@ def test_parts_without_rows_are_refused():
         Parts(2, 6)
 
 
-# What the noise is added to. Noise is replaced by fixed numbers, so that all plans are the same and the sums
-# of two data sets can be compared.
-
-
-class Scripted(draw.Drawn):
-    """Releases that do not depend on any row."""
-
-    def __init__(self):
-        super().__init__(None)
-
-    def picks(self, scores, noise, *, excluded, signed):
-        assert not self.sums  # one draw of picks, before the vector
-        self.sums.append(scores)
-        free = np.setdiff1d(np.arange(len(scores)), excluded)
-        return free[: noise.count], np.ones(noise.count, np.int64)
-
-    def vector(self, values, sigmas):
-        self.sums.append(values)
-        return 0.3 * sigmas
+# What the noise is added to. Recorded noise shows zeros, so that all plans are the same and the sums of two
+# data sets can be compared.
 
 
 def sums_of_parts(model, X, y, monkeypatch):
-    """Return what noise would be added to, part by part."""
-    drawn = []
+    """Return what noise would be added to, part by part, in the order of release."""
+    noises = {}
+    plan_parts = solvers.plan_parts
 
-    def scripted(seed, episode):
-        drawn.append(Scripted())
-        drawn[-1].sums = []
-        return drawn[-1]
+    def recorded(*public, **more):
+        fit = plan_parts(*public, **more)
+        fit.pursuit.noise = lambda part: noises.setdefault(part, _native.RecordingNoise())
+        return fit
 
     with monkeypatch.context() as patch:
-        patch.setattr(draw, "seeded", scripted)
-        watch_steps(patch)
+        patch.setattr(solvers, "plan_parts", recorded)
         model.fit(X, y)
-    return [one.sums for one in drawn]
+    return [[integers for _, integers, *_ in noise.calls] for noise in noises.values()]
 
 
 def parts_that_differ(model, monkeypatch):
@@ -144,7 +129,7 @@ def test_control_a_part_chosen_by_contents_is_caught(monkeypatch):
 
         def sums_of(part, steps, known):
             at = np.flatnonzero(order == part)
-            return pursuit_release.RowSums(steps, rows[at], target[at], np.ones(len(at), bool), known)
+            return RowSums(rows[at], target[at], np.ones(len(at), bool))
 
         return plan.run(sums_of)
 
@@ -162,8 +147,9 @@ def test_the_sums_move_by_no_more_than_is_charged(monkeypatch):
         other_X[row], other_y[row] = rng.choice([-1e9, 0, 1, 1e9], 12), rng.choice([-1e9, 0, 1e9])
         both = [sums_of_parts(model, *sides, monkeypatch) for sides in ((X, y), (other_X, other_y))]
         for here, there in zip(*both, strict=True):
-            if len(here) == 2:
-                worst = max(worst, np.abs(here[0] - there[0]).max())
+            worst = max(
+                [worst, *(np.abs(a - b).max() for a, b in zip(here, there, strict=True) if len(a) == 12)]
+            )
     assert 2**15 < worst <= 2**16
 
 
@@ -200,7 +186,7 @@ def test_a_fit_of_all_columns_picks_nothing():
     X, y, truth = linear(3000, 8)
     model = PrivateSparseRegressor(2.0, 1e-5, random_state=0).fit(X, y)
     assert model.guarantee_.mechanism == "none" and not model.guarantee_.proven
-    assert all(len(release.noise) == 1 for release in model.noise_)
+    assert not any(isinstance(noise, PickNoise) for release in model.noise_ for noise in release.noise)
     np.testing.assert_allclose(model.coef_, truth, atol=0.1)
 
 

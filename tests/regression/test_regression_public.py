@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
+from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, _native
 from fliphat.fit import defaults
 from fliphat.kernels import _niht
 from regression_data import BOTH, linear, target_for
@@ -24,7 +24,7 @@ def told(model, X, y, monkeypatch):
     calls = []
 
     def spy(*rows, **public):
-        calls.append((rows, public))
+        calls.append((rows, public | {"noise": type(public["noise"])}))
         raise Seen
 
     with monkeypatch.context() as patch:
@@ -106,7 +106,7 @@ def test_the_noise_passed_is_the_noise_stated(monkeypatch):
             "value_noise",
         ):
             assert passed[name] == getattr(noise, name)
-        assert passed["seeded"] is None
+        assert passed["noise"] is _native.SecureNoise
         assert noise.rows == 500 and model.n_iter_ == noise.iterations
         assert model.guarantee_.rho == noise.rho and model.guarantee_.proven
 

@@ -5,20 +5,20 @@
 | `defaults` | every number that is chosen for the user |
 | `settings` | the public numbers of a policy's fits, checked once |
 | `plan` | one fit, decided before its rows are read, around one calibrated noise object |
-| `run` | the only place that draws noise: private rows in, public estimate out |
+| `run` | hard thresholding of a plan: private rows in, public estimate out |
 | `known` | what has been released so far: public |
 | `base` | the interface between a policy's engine and its fit |
 | `pursuit` | a few new columns an episode and what is not known of the public ones: a policy's default fit |
 | `model` | what pursuit knows and how it learns: public |
 | `tuning`, `kept_tuning` | its constants, and those that stores keep |
-| `sums`, `draw` | pursuit's private integers, and the noise on them |
+| `release`, `noise` | the one release, native, and its three types of noise |
 | `statistics` | noisy sums of second moments, and when they are released |
 | `iht` | noisy iterative hard thresholding in a policy: a fit an episode |
 | `dense/` | all columns, coefficients for each arm: `PrivateLinear`'s, with `arms` |
 | `one_fit` | the same in a regression: one fit |
 
-Data flows one way: settings and what is known make a plan, the plan and the rows make an estimate. Only
-`run` reads rows, and what plans a fit is never given any.
+Data flows one way: settings and what is known make a plan, the plan and the rows make an estimate. What plans
+a fit is never given any.
 """
 
 from __future__ import annotations

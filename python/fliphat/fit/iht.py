@@ -7,6 +7,7 @@ All of it is a function of public numbers: settings, the number of an episode, a
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from fliphat.fit import defaults, run
 from fliphat.fit.known import KnownEstimate, SparseEstimate
+from fliphat.fit.noise import Noise, noise_of
 from fliphat.fit.options import PerEpisode, checked_iterations, checked_step_size
 from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan
 from fliphat.fit.settings import Settings
@@ -45,6 +47,8 @@ class IhtFit:
         self._budget = Budget(
             epsilon=settings.epsilon, delta=settings.delta, rounds_per_user=settings.rounds_per_user
         )
+        #: Noise of an episode, by its number.
+        self.noise: Callable[[int], Noise] = functools.partial(noise_of, settings.seed)
         self._calibrated: dict[tuple[int, int, int, float], NoiseScales] = {}
         self.settings = settings
         few = defaults.first_picks(settings.sparsity)
@@ -123,7 +127,8 @@ class IhtFit:
             estimate = last if plan.warm else SparseEstimate.zero(last.dim)
         else:
             start = last.to_dense() if plan.warm else None
-            theta = run.from_rows(plan, rows, rewards, present=present, start=start)
+            noise = self.noise(plan.episode)
+            theta = run.from_rows(plan, rows, rewards, present=present, start=start, noise=noise)
             if plan.shrink:
                 theta = shrunk(theta, _value_noise(plan))
             estimate = SparseEstimate.from_dense(theta)
@@ -150,13 +155,13 @@ class IhtFit:
 
     def guarantee(self) -> Guarantee:
         """Return the claim of every episode's noise: that of the first says the same as any other."""
-        settings, plan = self.settings, self.plan(0, self.begin())
+        plan = self.plan(0, self.begin())
         return state_guarantee(
             plan.noise
             if isinstance(plan, IhtPlan)
             else self._proven(plan.rows, plan.sparsity, 1, plan.step_size),
             setting="bandit",
-            seeded=settings.seed is not None,
+            seeded=not self.noise(0).protects,
             kinds=self.kinds,
         )
 

@@ -25,7 +25,7 @@ from fliphat import arguments
 from fliphat.fit.model import KnownSparse, Told
 from fliphat.fit.pursuit import PursuitFit
 from fliphat.fit.pursuit_plan import PursuitPlan
-from fliphat.fit.pursuit_release import Sums
+from fliphat.fit.release import RowSums, Sums
 from fliphat.fit.settings import Settings
 from fliphat.fit.tuning import at_once, class_tuning
 from fliphat.privacy.priced import PricedRelease
@@ -60,7 +60,7 @@ _MORE_PARTS: Final = ((20.0, 2), (40.0, 3), (200.0, 4), (500.0, 6), (math.inf, 8
 _SHORTEST: Final = 8
 
 #: Sums of one part's rows, given its number, its plan and what the plan was made from.
-_SumsOf: TypeAlias = Callable[[int, PursuitPlan, KnownSparse], Sums]
+_SumsOf: TypeAlias = Callable[[int, PursuitPlan, KnownSparse], RowSums | Sums]
 
 
 @dataclasses.dataclass(frozen=True)

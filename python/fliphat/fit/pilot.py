@@ -17,9 +17,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import draw, model, sums
+from fliphat import _native
+from fliphat.fit import model
+from fliphat.fit.noise import Noise
 from fliphat.fit.settings import Settings
-from fliphat.privacy.priced import PickNoise, PricedRelease
+from fliphat.privacy.priced import PickNoise, PricedRelease, fit_scales
 
 __all__ = ["PilotPlan", "facts", "length", "plan", "run"]
 
@@ -54,7 +56,6 @@ class PilotPlan:
     told: model.Told
     rows: int
     release: PricedRelease
-    seed: int | None
     episode: int = 0
 
 
@@ -66,9 +67,14 @@ def length(mu: float) -> int:
 def plan(told: model.Told, settings: Settings, accounting: str) -> PilotPlan:
     """Return the plan of a policy's pilot."""
     # Replacing one row changes one distance and one place, each of which moves a count by 1.
-    template = [PickNoise(_STEPS, 100 * _STEPS), PickNoise(_STEPS, 100 * _STEPS)]
-    release = draw.priced(template, settings, accounting)
-    return PilotPlan(told=told, rows=length(told.mu), release=release, seed=settings.seed)
+    release = fit_scales(
+        [PickNoise(_STEPS, 100 * _STEPS), PickNoise(_STEPS, 100 * _STEPS)],
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        users=settings.rounds_per_user,
+        accounting=accounting,
+    )
+    return PilotPlan(told=told, rows=length(told.mu), release=release)
 
 
 def run(
@@ -76,40 +82,25 @@ def run(
     rewards: npt.NDArray[np.float64],
     present: npt.NDArray[np.bool_],
     known: model.KnownSparse,
+    noise: Noise,
 ) -> model.KnownSparse:
     """Release centre and spread of the rewards, and return what is known then."""
-    noise = draw.seeded(plan.seed, plan.episode)
-    pairs = len(rewards) // 2
-    first, second = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)
     points = np.arange(-_OCTAVES * _QUARTERS, _OCTAVES * _QUARTERS + 1) / _QUARTERS
-    grid = plan.told.reward_scale * 2.0**points
-    with np.errstate(over="ignore"):
-        distances = np.abs(rewards[first] - rewards[second])
-    near = sums.near(distances, present[first] & present[second], grid, _FACTOR)
-    distance = float(grid[_pick(noise, plan, 0, near, np.log1p(np.abs(points)))])
-    step = _STEP * distance
-    counts = sums.windows(rewards, present, step, _MOST)
-    where = np.arange(len(counts)) + 2 - _MOST
-    centre = float(where[_pick(noise, plan, 1, counts, np.log1p(np.abs(where)))] * step)
-    found = model.centred(known, plan.told, centre, distance / _USUAL_DISTANCE)
+    distances = plan.told.reward_scale * 2.0**points
+    first, second = (pick.scale for pick in plan.release.noise if isinstance(pick, PickNoise))
+    at, place = _native.release_pilot(
+        rewards,
+        present.view(np.uint8),
+        distances,
+        np.log1p(np.abs(points)),
+        (_FACTOR, _STEP),
+        (_MOST, _STEPS),
+        (first, second),
+        noise,
+    )
+    distance = float(distances[at])
+    found = model.centred(known, plan.told, place * _STEP * distance, distance / _USUAL_DISTANCE)
     return replace(found, episodes=known.episodes + 1)
-
-
-def _pick(
-    noise: draw.Drawn,
-    plan: PilotPlan,
-    which: int,
-    counts: npt.NDArray[np.int64],
-    unlikely: npt.NDArray[np.float64],
-) -> int:
-    """Return a candidate picked by its count, less a public handicap."""
-    pick = plan.release.noise[which]
-    assert isinstance(pick, PickNoise)
-    scores = counts * _STEPS - np.rint(pick.scale * unlikely).astype(np.int64)
-    # Picks go by absolute values: all scores are raised above 0, by the same public number.
-    lowest = math.ceil(pick.scale * math.log(2 * _MOST))
-    columns, _ = noise.picks(scores + lowest, pick, excluded=np.zeros(0, np.int64), signed=False)
-    return int(columns[0])
 
 
 def facts(plan: PilotPlan) -> dict[str, Any]:

@@ -93,6 +93,11 @@ class IhtPlan:
         return self.noise.iterations
 
     @property
+    def stream(self) -> tuple[int | None, int]:
+        """Seed, if there is one, and stream of the noise."""
+        return (None, 0) if self.seed is None else self.seed
+
+    @property
     def kernel_arguments(self) -> dict[str, Any]:
         """What :func:`fliphat.kernels.niht` takes besides rows, rewards and a start."""
         noise = self.noise

@@ -20,24 +20,27 @@ What a fit is charged for is what it does: the scales of both draws are read fro
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import kept_tuning, model, pilot, sums
+from fliphat.fit import kept_tuning, model, pilot
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.model import KnownSparse
-from fliphat.fit.pursuit_plan import Claim, PursuitPlan, priced_noise
-from fliphat.fit.pursuit_release import RowSums, Sums, release
+from fliphat.fit.noise import Noise, noise_of
+from fliphat.fit.pursuit_plan import LIMIT, PursuitPlan, priced_noise
+from fliphat.fit.release import RowSums, Sums, release
 from fliphat.fit.settings import Settings
 from fliphat.fit.tuning import Tuning, click_tuning, tuning
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
-from fliphat.privacy.priced import PricedRelease
+from fliphat.privacy.priced import Claim, PricedRelease
 
 __all__ = ["PursuitFit"]
 
@@ -70,6 +73,8 @@ class PursuitFit:
         self, settings: Settings, *, constants: Tuning | None = None, accounting: str | None = None
     ) -> None:
         self.settings = settings
+        #: Noise of an episode, by its number.
+        self.noise: Callable[[int], Noise] = functools.partial(noise_of, settings.seed)
         self._users = settings.rounds_per_user
         # Fits of a person's rows differ from episode to episode, and only zCDP adds up whatever they are.
         only_zcdp = self._users > 1 or settings.delta < composition.SMALLEST_DELTA
@@ -157,7 +162,6 @@ class PursuitFit:
             octaves=constants.octaves,
             told=self.told,
             units=self._units,
-            seed=settings.seed,
         )
 
     def run(
@@ -175,23 +179,24 @@ class PursuitFit:
             shape = (plan.rows, self.told.dim)
             raise ValueError(f"rows must have the plan's shape {shape}, got {rows.shape}")
         if isinstance(plan, pilot.PilotPlan):
-            return pilot.run(plan, rewards, present, known)
-        return self.run_sums(plan, RowSums(plan, rows, rewards, present, known), known)
+            return pilot.run(plan, rewards, present, known, self.noise(plan.episode))
+        return self.run_sums(plan, RowSums(rows, rewards, present), known)
 
-    def run_sums(self, plan: PursuitPlan, private: Sums, known: KnownSparse) -> KnownSparse:
+    def run_sums(self, plan: PursuitPlan, private: RowSums | Sums, known: KnownSparse) -> KnownSparse:
         """Do what :meth:`run` does, bit for bit, over rows that live elsewhere."""
         if plan.episode != known.episodes:
             raise ValueError(f"plan must be that of episode {known.episodes}, got episode {plan.episode}")
-        return model.learn(known, self.told, plan.steps, release(plan, private, known))
+        released = release(plan, private, known, self.noise(plan.episode))
+        return model.learn(known, self.told, plan.steps, released)
 
     def facts(self, plan: PursuitPlan | pilot.PilotPlan, known: KnownSparse) -> dict[str, Any]:
         """Return what may be told about a finished fit."""
         if isinstance(plan, pilot.PilotPlan):
             return pilot.facts(plan)
         steps, n = plan.steps, plan.rows
-        value_noise = plan.parts[0].sigma * steps.value_clip / sums.LIMIT / n
+        value_noise = plan.parts[0].sigma * steps.value_clip / LIMIT / n
         pick_scale = 0 if plan.picks is None else plan.picks.scale
-        pick_noise = pick_scale * steps.pick_clip / sums.LIMIT / n
+        pick_noise = pick_scale * steps.pick_clip / LIMIT / n
         return {
             "episode": plan.episode,
             "rounds": n,
@@ -218,7 +223,7 @@ class PursuitFit:
             mechanism="exponential",
             value_noise="rounded_gaussian",
             calibration="proven",
-            seeded=settings.seed is not None,
+            seeded=not self.noise(0).protects,
             noise_shortfall=None,
             release=first if exact else None,
             kinds=self.kinds if exact else None,

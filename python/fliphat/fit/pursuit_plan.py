@@ -5,17 +5,19 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import model, sums
-from fliphat.privacy import composition
-from fliphat.privacy.priced import Part, PickNoise, PricedRelease, VectorNoise, fit_scales
+from fliphat.fit import model
+from fliphat.privacy.priced import Claim, Part, PickNoise, PricedRelease, VectorNoise, price
 from fliphat.privacy.scales import ROW_SENSITIVITY
 
-__all__ = ["RADIUS", "Claim", "PursuitPlan", "priced_noise"]
+__all__ = ["LIMIT", "RADIUS", "PursuitPlan", "priced_noise"]
+
+#: Largest size of one row's integer.
+LIMIT: Final = 2**15
 
 #: Radius of the ball of the rows' integers whose second moments are added up. Rounding toward zero takes less
 #: than a thousandth off a coordinate, and products of a hundred rows still fit 32 bits, which is fast.
@@ -36,8 +38,8 @@ class PursuitPlan:
     steps : model.Episode
         Rows, picks, clips and coordinates.
     release : PricedRelease
-        Picks, then one vector: gradients, second moments above the diagonal, the residuals' size, and in the
-        first episode, or where those are asked for again, three numbers of whole rows.
+        In the first episode, or where those are asked for again, three numbers of whole rows; then picks;
+        then one vector: gradients, second moments above the diagonal, the residuals' size.
     signed : bool
         Whether a sign is picked with a column.
     octaves : float
@@ -45,8 +47,6 @@ class PursuitPlan:
     told : model.Told
     units : ndarray, shape (dim,), or None
         Public sizes of columns.
-    seed : int, optional
-        For simulation only.
     """
 
     episode: int
@@ -57,20 +57,27 @@ class PursuitPlan:
     octaves: float
     told: model.Told
     units: npt.NDArray[np.float64] | None
-    seed: int | None
 
-    @property
+    @functools.cached_property
     def rows(self) -> int:
         """Rows of the fit, with or without a reward."""
         return self.steps.rows
 
-    @property
+    @functools.cached_property
     def picks(self) -> PickNoise | None:
         """Noise of the picks; None where every column is public already."""
-        noise = self.release.noise[0]
-        return noise if isinstance(noise, PickNoise) else None
+        for noise in self.release.noise:
+            if isinstance(noise, PickNoise):
+                return noise
+        return None
 
-    @property
+    @functools.cached_property
+    def row_parts(self) -> tuple[Part, ...]:
+        """The three numbers of whole rows, which come first; none where they are not asked for."""
+        first = self.release.noise[0]
+        return first.parts if "rows" in self.steps.shares and isinstance(first, VectorNoise) else ()
+
+    @functools.cached_property
     def parts(self) -> tuple[Part, ...]:
         """Parts of the vector, in order."""
         noise = self.release.noise[-1]
@@ -78,47 +85,34 @@ class PursuitPlan:
         return noise.parts
 
 
-class Claim(NamedTuple):
-    """What an episode's noise must support: epsilon, delta, rounds of a user, and how it is priced."""
-
-    epsilon: float
-    delta: float
-    users: int
-    accounting: str
-
-
 @functools.lru_cache(maxsize=4096)
 def priced_noise(claim: Claim, m: int, picks: int, shares: tuple[tuple[str, float], ...]) -> PricedRelease:
     """Return the noise of an episode of m columns: that of all with the same shares of the budget."""
     share = dict(shares)
-
-    def scale(sensitivity_squared: int, share_of_it: float) -> int:
-        return math.ceil(_DIGITS * math.sqrt(sensitivity_squared / share_of_it))
-
-    def part(sensitivity_squared: int, share_of_it: float) -> Part:
-        return Part(sensitivity_squared, scale(sensitivity_squared, share_of_it))
-
-    parts = [
-        part(m * ROW_SENSITIVITY**2, share["gradient"]),
-        part(RADIUS**4, share["moments"]),
-        part(sums.LIMIT**2, share["size"]),
-    ]
+    squares = (m * ROW_SENSITIVITY**2, RADIUS**4, LIMIT**2)
+    names = ("gradient", "moments", "size")
+    template: list[tuple[int, int, int] | list[tuple[int, int]]] = []
     if "rows" in share:
-        parts += [part((width * sums.LIMIT) ** 2, share["rows"] / 3) for width in (2, 2, 1)]
-    noise: list[PickNoise | VectorNoise] = [VectorNoise(*parts)]
+        widths = ((2 * LIMIT) ** 2, (2 * LIMIT) ** 2, LIMIT**2)
+        template.append([(square, _scale(square, share["rows"] / 3)) for square in widths])
     if picks:
-        pick_scale = scale(picks * ROW_SENSITIVITY**2, share["picks"])
-        noise.insert(0, PickNoise(ROW_SENSITIVITY, pick_scale, picks))
-    start = _factor(claim, picks, share["picks"]) if claim.accounting == "exact" else None
-    return fit_scales(noise, **claim._asdict(), factor=start)
+        template.append((ROW_SENSITIVITY, _scale(picks * ROW_SENSITIVITY**2, share["picks"]), picks))
+    template.append(
+        [(square, _scale(square, share[name])) for square, name in zip(squares, names, strict=True)]
+    )
+    # Those of other columns with the same shares are as large: the search starts there. The price of what is
+    # found from there is computed from its integers.
+    key = (claim, picks, share["picks"], share.get("rows", 0.0))
+    found = price(template, claim, factor=_FACTORS.get(key))
+    if len(_FACTORS) >= _MOST_FACTORS:
+        _FACTORS.clear()
+    _FACTORS[key] = found.factor or 1.0
+    return found
 
 
-@functools.lru_cache(maxsize=1024)
-def _factor(claim: Claim, picks: int, share: float) -> float:
-    """Return where the search for scales starts: those of other columns with the same shares are as large.
+_FACTORS: Final[dict[tuple[Claim, int, float, float], float]] = {}
+_MOST_FACTORS: Final = 1024
 
-    The price of what is found from there is computed from its integers.
-    """
-    vector = composition.Gaussian(math.sqrt(1 - share) / _DIGITS)
-    picked = [composition.Pick(2 * math.sqrt(share / picks) / _DIGITS)] * picks if picks else []
-    return composition.largest_factor(claim.epsilon, claim.delta, [*picked, vector], users=claim.users)
+
+def _scale(sensitivity_squared: int, share: float) -> int:
+    return math.ceil(_DIGITS * math.sqrt(sensitivity_squared / share))

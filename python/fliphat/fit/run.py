@@ -1,4 +1,4 @@
-"""The only place that draws noise: private rows go in, one public estimate comes out.
+"""Noisy iterative hard thresholding of a plan: private rows go in, one public estimate comes out.
 
 Every call is a release. Running one plan twice on the same rows costs its budget twice.
 """
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native
+from fliphat.fit.noise import Noise, noise_of
 from fliphat.fit.plan import IhtPlan
 from fliphat.kernels import _niht
 
@@ -25,6 +26,7 @@ def from_rows(
     *,
     present: npt.NDArray[np.bool_] | None = None,
     start: npt.NDArray[np.float64] | None,
+    noise: Noise | None = None,
 ) -> npt.NDArray[np.float64]:
     """Return the estimate that a plan releases from rows in this process.
 
@@ -40,14 +42,13 @@ def from_rows(
     _require_start(plan, start)
     if rows.shape != (plan.rows, plan.dim):
         raise ValueError(f"rows must have the plan's shape {(plan.rows, plan.dim)}, got {rows.shape}")
-    return _niht.fit(rows, rewards, start=start, present=present, seeded=plan.seed, **plan.kernel_arguments)[
-        -1
-    ]
+    noise = noise_of(*plan.stream) if noise is None else noise
+    return _niht.fit(rows, rewards, start=start, present=present, noise=noise, **plan.kernel_arguments)[-1]
 
 
 def from_sums(
     plan: IhtPlan,
-    sums_at: Callable[[npt.NDArray[np.int64], npt.NDArray[np.float64]], npt.NDArray[np.int64]],
+    sums_at: Callable[[npt.NDArray[np.int64], npt.NDArray[np.float64]], bytes],
     *,
     start: npt.NDArray[np.float64] | None,
 ) -> npt.NDArray[np.float64]:
@@ -56,13 +57,13 @@ def from_sums(
     Parameters
     ----------
     sums_at : callable
-        Returns the integer sums of all rows' clipped gradients at an estimate, given as columns and values.
-        Called once an iteration.
+        Returns the integer sums of all rows' clipped gradients at an estimate, given as columns and values,
+        each as eight bytes. Called once an iteration.
     """
     _require_start(plan, start)
     begin = np.zeros(plan.dim) if start is None else start
     settings = _niht.fit_settings(plan.dim, **plan.kernel_arguments)
-    return _native.niht_fit_sums(sums_at, begin, plan.rows, settings, plan.seed)
+    return _native.niht_fit_sums(sums_at, begin, plan.rows, settings, noise_of(*plan.stream))
 
 
 def _require_start(plan: IhtPlan, start: npt.NDArray[np.float64] | None) -> None:

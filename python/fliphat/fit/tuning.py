@@ -64,7 +64,7 @@ class Tuning:
     wide_first: float = 0.5
     more_picks: float = 1.5  # times as many where all of them stood out
     wide_picks: float = 0.0  # and that times (s / 10) to this power, if s is more than 10
-    pursued: float = 0.0  # size that a pick is taken for while further ones are made, in r/x; 0: it is not
+    pursued: float = 0.0  # assumed coefficient of a pick while later ones are chosen, in r/x; 0: none
     fewer_picks: float = 1.5
     most_picks: float = 0.5  # of s
     stand_out: float = 1.96  # standard deviations from which a pick counts as found

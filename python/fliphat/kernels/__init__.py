@@ -23,7 +23,6 @@ from fliphat.kernels._niht import niht
 from fliphat.kernels._peel import peel
 from fliphat.kernels._price import price
 from fliphat.kernels._project import project_l1
-from fliphat.kernels._pursuit import pursuit_release as pursuit_release
 from fliphat.kernels._relative import gather_columns as gather_columns
 from fliphat.kernels._relative import relative_gradient as relative_gradient
 from fliphat.kernels._relative import row_numbers as row_numbers

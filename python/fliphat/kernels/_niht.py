@@ -145,16 +145,16 @@ def fit(
     start: npt.ArrayLike | None = None,
     present: npt.NDArray[np.bool_] | None = None,
     threads: int | None = None,
-    seeded: Seeded | None = None,
+    noise: _native.SecureNoise | _native.SeededNoise | _native.RecordingNoise | None = None,
     **public: Any,
 ) -> list[npt.NDArray[np.float64]]:
-    """Return every iterate of :func:`niht`; `seeded`, a seed and a stream, is for simulations and tests."""
+    """Return every iterate of :func:`niht`; other `noise` is for simulations and the audit."""
     native, n, d = _native_rows(X)
     settings = fit_settings(d, **public)
     rewards, begin, flags = _aligned(y, start, present, n, d)
     if threads is not None:
         threads = arguments.integer("threads", threads, 1, _gradient.MOST_THREADS)
-    iterates = _native.niht_fit(native, rewards, begin, settings, flags, threads, seeded)
+    iterates = _native.niht_fit(native, rewards, begin, settings, flags, threads, noise)
     dense = []
     for columns, values in iterates:
         theta = np.zeros(d)

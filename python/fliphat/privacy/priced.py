@@ -14,16 +14,30 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from fliphat import arguments
+from fliphat import _native, arguments
 from fliphat.privacy import composition
 from fliphat.privacy.accounting import MAX_SCALE
 from fliphat.privacy.conversion import float_up, rho_from_epsilon
 
-__all__ = ["ACCOUNTINGS", "Part", "PickNoise", "PricedRelease", "VectorNoise", "fit_scales", "listed"]
+__all__ = [
+    "ACCOUNTINGS",
+    "Claim",
+    "Part",
+    "PickNoise",
+    "PricedRelease",
+    "VectorNoise",
+    "fit_scales",
+    "listed",
+    "price",
+]
 
 ACCOUNTINGS: Final = ("exact", "zcdp")
+
+#: Scales are found for this much of a delta: whoever prices them again may round events, and with them the
+#: grid, a little differently, which moves a price by some millionths.
+_WITHIN: Final = 1 - 1e-5
 
 #: Each makes all noise a hundred-thousandth larger; a grid differs from the next by less than a thousandth.
 _CORRECTIONS: Final = 100
@@ -55,6 +69,11 @@ class PickNoise:
     def eta(self) -> Fraction:
         """Range of the log-probability ratios, for one row."""
         return Fraction(2 * self.sensitivity, self.scale)
+
+    @property
+    def named(self) -> tuple[int, int, int]:
+        """As :func:`price` takes them."""
+        return self.sensitivity, self.scale, self.count
 
     def events(self, users: int) -> tuple[composition.Event, ...]:
         """Return the picks, as large as `users` rows make them, rounded up."""
@@ -121,6 +140,11 @@ class VectorNoise:
         """Squared norm of shift over standard deviation, for one row."""
         return sum((Fraction(part.sensitivity_squared) / part.sigma**2 for part in self.parts), Fraction(0))
 
+    @property
+    def named(self) -> list[tuple[int, int]]:
+        """As :func:`price` takes it; fractions are rounded up."""
+        return [(math.ceil(part.sensitivity_squared), part.sigma) for part in self.parts]
+
     def events(self, users: int) -> tuple[composition.Event, ...]:
         """Return the vector, as large as `users` rows make it, rounded up."""
         return (composition.Gaussian(root_up(users**2 * self.mu_squared)),)
@@ -131,6 +155,13 @@ class VectorNoise:
 
 
 Noise = PickNoise | VectorNoise
+
+
+class _Proof(NamedTuple):
+    """What the native search computed of the scales that it found."""
+
+    price: float
+    factor: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +226,13 @@ class PricedRelease:
                 f"{self.delta!r} is claimed"
             )
 
+    @classmethod
+    def _proven(cls, proof: _Proof, **claim: Any) -> PricedRelease:
+        """Return a release whose price was just computed: it is not computed again."""
+        made = object.__new__(cls)
+        made.__dict__.update(claim, beside=(), _proof=proof)
+        return made
+
     @property
     def events(self) -> tuple[composition.Event, ...]:
         """The events of one fit that all the person's rows enter, in order."""
@@ -208,8 +246,18 @@ class PricedRelease:
     @property
     def price(self) -> float:
         """Smallest delta that is shown at this epsilon, for the accounting "exact"."""
+        proof: _Proof | None = self.__dict__.get("_proof")
+        return self._priced_again() if proof is None or self.accounting == "zcdp" else proof.price
+
+    def _priced_again(self) -> float:
         own, *others = self.kinds
         return composition.delta(self.epsilon, own, beside=others, users=self.users)
+
+    @property
+    def factor(self) -> float | None:
+        """What the template's events could grow by, where :func:`price` found the scales."""
+        proof: _Proof | None = self.__dict__.get("_proof")
+        return None if proof is None else proof.factor
 
     @property
     def rho(self) -> Fraction:
@@ -236,8 +284,8 @@ class PricedRelease:
             return found | {"rho": str(self.rho)}
         menu = self.kinds
         found["beside"] = [listed(fit) for fit in menu[1:]]
-        found["price"] = self.price
-        if self.price:
+        found["price"] = price = self._priced_again()
+        if price:
             found["grid"] = composition.grid(self.epsilon, menu, users=self.users)._asdict()
         return found
 
@@ -284,23 +332,68 @@ def fit_scales(
     users = arguments.integer("users", users, 1, 2**31)
     arguments.choice("accounting", accounting, ACCOUNTINGS)
     others = tuple(tuple(fit) for fit in beside)
-    if accounting == "zcdp":
-        allowed = rho_from_epsilon(epsilon, delta)
-        factor = math.sqrt(allowed / composition.zcdp(_events(template, users))) * (1 - 1e-12)
+    if accounting == "zcdp" or not others:
+        claim = Claim(epsilon, delta, users, accounting)
+        return price([noise.named for noise in template], claim, factor=factor)
+    # With other fits beside it, the search is for this fit alone; construction checks them together.
+    if factor is None:
+        factor = composition.largest_factor(epsilon, delta, _events(template, users))
+    # Rounded scales have a grid of their own, on which the bound may be larger by some millionths.
+    for _ in range(_CORRECTIONS):
         grown = _grown(template, factor)
-    else:
-        # With other fits beside it, the search is for this fit alone; construction checks them together.
-        together = 1 if others else users
-        if factor is None:
-            factor = composition.largest_factor(epsilon, delta, _events(template, users), users=together)
-        # Rounded scales have a grid of their own, on which the bound may be larger by some millionths.
-        for _ in range(_CORRECTIONS):
-            grown = _grown(template, factor)
-            if composition.delta(epsilon, _events(grown, users), users=together) <= delta:
-                break
-            factor *= 1 - 1e-5
-    return PricedRelease(
-        noise=grown, epsilon=epsilon, delta=delta, users=users, beside=others, accounting=accounting
+        if composition.delta(epsilon, _events(grown, users)) <= delta:
+            break
+        factor *= 1 - 1e-5
+    return PricedRelease(noise=grown, epsilon=epsilon, delta=delta, users=users, beside=others)
+
+
+class Claim(NamedTuple):
+    """What noise must support: epsilon, delta, rows of a person, and how it is priced."""
+
+    epsilon: float
+    delta: float
+    users: int = 1
+    accounting: str = "exact"
+
+
+#: Picks as ``(sensitivity, scale, count)``, a vector as ``[(squared sensitivity, sigma), ...]``.
+Template = Sequence[tuple[int, int, int] | list[tuple[int, int]]]
+
+
+def price(template: Template, claim: Claim, *, factor: float | None = None) -> PricedRelease:
+    """Return the releases of a template at the smallest scales that a claim allows, in one native call.
+
+    Parameters
+    ----------
+    template : list of tuples and lists
+        In release order, picks as ``(sensitivity, scale, count)`` and vectors as lists of
+        ``(squared sensitivity, sigma)``. Only the ratios of scales matter: give them with enough digits.
+    claim : Claim
+    factor : float, optional
+        What an earlier search with the same shares found: where this one starts and no more.
+
+    Examples
+    --------
+    >>> release = price([(2**16, 10**6, 3), [(3 * 2**32, 2 * 10**6)]], Claim(1.0, 0.01))
+    >>> [type(noise).__name__ for noise in release.noise], release.price > 0.0099
+    (['PickNoise', 'VectorNoise'], True)
+    """
+    epsilon, delta, users, accounting = claim
+    rho = rho_from_epsilon(epsilon, delta) if accounting == "zcdp" else None
+    scales, cost, found = _native.price_scales(list(template), epsilon, _WITHIN * delta, users, rho, factor)
+    noise = [
+        PickNoise(release[0], own[0], release[2])
+        if isinstance(release, tuple)
+        else VectorNoise(*[Part(part[0], sigma) for part, sigma in zip(release, own, strict=True)])
+        for release, own in zip(template, scales, strict=True)
+    ]
+    return PricedRelease._proven(
+        _Proof(cost, found),
+        noise=tuple(noise),
+        epsilon=epsilon,
+        delta=delta,
+        users=users,
+        accounting=accounting,
     )
 
 

@@ -2,7 +2,7 @@
 
 Each kernel has a plain twin of the same name, written as a good NumPy programmer would write it. Where NumPy
 can do clearly better with more care, a second twin (`*_blocked`, `project_l1_michelot`) does.
-Twins of noise (`gaussian_release`, `laplace`, `laplace_mechanism`, `peel`, `pick_columns`, `pursuit_release`)
+Twins of noise (`gaussian_release`, `laplace`, `laplace_mechanism`, `peel`, `pick_columns`, `episode`)
 are INSECURE: float noise from a seeded generator.
 """
 
@@ -11,6 +11,7 @@ from fliphat.reference._ball import ball_gradient as ball_gradient
 from fliphat.reference._ball import clipped_size as clipped_size
 from fliphat.reference._ball import second_moments
 from fliphat.reference._columns import pick_columns as pick_columns
+from fliphat.reference._episode import episode as episode
 from fliphat.reference._gaussian import gaussian_release
 from fliphat.reference._gradient import clipped_gradient, clipped_gradient_blocked
 from fliphat.reference._kalman import KalmanRule as KalmanRule
@@ -22,7 +23,6 @@ from fliphat.reference._niht import iterative_hard_thresholding, niht
 from fliphat.reference._peel import peel
 from fliphat.reference._price import price
 from fliphat.reference._project import project_l1, project_l1_michelot
-from fliphat.reference._pursuit import pursuit_release as pursuit_release
 from fliphat.reference._relative import gather_columns as gather_columns
 from fliphat.reference._relative import relative_gradient as relative_gradient
 from fliphat.reference._relative import row_numbers as row_numbers

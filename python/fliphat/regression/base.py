@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fliphat import arguments, kernels
 from fliphat.fit import defaults, run
+from fliphat.fit.noise import Noise
 from fliphat.fit.one_fit import OneFit, plan_one_fit
 from fliphat.fit.parts import PartsFit
 from fliphat.fit.plan import IhtPlan
@@ -61,6 +62,9 @@ class LinearEstimator(BaseEstimator):
     n_iter_: int
     noise_: NoiseScales | tuple[PricedRelease, ...]
     guarantee_: Guarantee
+
+    #: Noise of hard thresholding instead of its own: the audit's, which draws none.
+    _noise: Noise | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -183,7 +187,7 @@ class LinearEstimator(BaseEstimator):
         else:
             if self.fit_intercept:
                 rows = data.with_constant(rows, scale)
-            theta = run.from_rows(plan, rows, y, start=start)
+            theta = run.from_rows(plan, rows, y, start=start, noise=self._noise)
         self.n_iter_ = plan.iterations
         self.noise_ = plan.noise
         self.guarantee_ = guarantee

@@ -20,7 +20,7 @@ from fliphat.fit.model import KnownSparse
 from fliphat.fit.one_fit import OneFit
 from fliphat.fit.parts import PartsFit
 from fliphat.fit.pursuit_plan import PursuitPlan
-from fliphat.fit.pursuit_release import RowSums
+from fliphat.fit.release import RowSums
 from fliphat.fit.settings import Settings
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import NO_PICKS, Guarantee
@@ -118,6 +118,6 @@ def parts_from_rows(
 
     def sums_of(part: int, plan: PursuitPlan, known: KnownSparse) -> RowSums:
         at = np.flatnonzero(part_of == part)
-        return RowSums(plan, rows[at], target[at], np.ones(len(at), np.bool_), known)
+        return RowSums(rows[at], target[at], np.ones(len(at), np.bool_))
 
     return fit.run(sums_of)

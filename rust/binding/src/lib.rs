@@ -20,6 +20,8 @@ mod _native {
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
+    use super::noise::kinds::{RecordingNoise, SecureNoise, SeededNoise};
+    #[pymodule_export]
     use super::noise::observe::{taken_draws, watch_draws};
     #[pymodule_export]
     use super::noise::release::{gaussian_release, laplace_fill, laplace_release, peel, pick_columns};
@@ -28,11 +30,13 @@ mod _native {
     #[pymodule_export]
     use super::private::ball::{arm_sums, ball_gradient, clipped_size, second_moments};
     #[pymodule_export]
-    use super::private::gradient::clipped_sums;
+    use super::private::gradient::{clipped_sums, partial_gradient};
     #[pymodule_export]
     use super::private::niht::{FitSettings, niht_fit, niht_fit_sums};
     #[pymodule_export]
-    use super::private::pursuit::pursuit_release;
+    use super::private::pilot::release_pilot;
+    #[pymodule_export]
+    use super::private::pursuit::{PursuitQuestion, add_sums, partial_sums, release_rows, release_sums};
     #[pymodule_export]
     use super::private::relative::{
         gather_columns, relative_gradient, row_numbers, settled_sums, shifted_gradient, whitened_gradient,
@@ -44,7 +48,7 @@ mod _native {
     #[pymodule_export]
     use super::public::play::Estimate;
     #[pymodule_export]
-    use super::public::price::price;
+    use super::public::price::{price, price_scales};
     #[pymodule_export]
     use super::public::project::project_l1;
     #[pymodule_export]

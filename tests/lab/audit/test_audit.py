@@ -5,14 +5,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fliphat import FLIPHAT, Iht, _native, cli, kernels
+from fliphat import FLIPHAT, Iht, _native, cli
 from fliphat.lab.audit import Case, Finding, audit_case
 from fliphat.lab.audit import pursuit as _audit_pursuit
 from fliphat.lab.audit.bounds import bound_event, choose_event, clopper_pearson, epsilon_bound
-from fliphat.lab.audit.replay import recorded_fits, replaying
+from fliphat.lab.audit.replay import replaying
 from fliphat.lab.audit.steps import recorded_steps
 from fliphat.lab.audit.table import all_cases
 from fliphat.regression import PrivateSparseRegressor
+from pursuit_question import question
 
 CASES = all_cases()
 
@@ -41,15 +42,19 @@ def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
     # Recorded calls made again with the same predictable noise release the very same estimate.
     X = np.random.default_rng(1).normal(size=(12, 5)).astype(np.float32)
     y = X[:, 1].astype(float)
-    with recorded_fits() as calls:
-        if estimator == "policy":
-            policy = FLIPHAT(dim=5, sparsity=2, epsilon=1.0, delta=0.1, first_episode=12, fit=Iht(), seed=3)
-            decisions = policy.select_batch(X[:, None])
-            policy.update_batch(decisions.ids[:9], y[:9])  # three rewards never come
-            policy.select_batch(X[:1, None])
-        else:
-            model = PrivateSparseRegressor(1.0, 0.1, sparsity=2, random_state=3, solver="iht")
-            model.fit(X, y)
+    noise = _native.RecordingNoise()
+    if estimator == "policy":
+        policy = FLIPHAT(dim=5, sparsity=2, epsilon=1.0, delta=0.1, first_episode=12, fit=Iht(), seed=3)
+        policy._fit.noise = lambda episode: noise
+        decisions = policy.select_batch(X[:, None])
+        policy.update_batch(decisions.ids[:9], y[:9])  # three rewards never come
+        policy.select_batch(X[:1, None])
+        assert not policy._fit.guarantee().proven
+    else:
+        model = PrivateSparseRegressor(1.0, 0.1, sparsity=2, random_state=3, solver="iht")
+        model._noise = noise
+        model.fit(X, y)
+    calls = noise.fits
     assert len(calls) == 1
     rows, rewards, start, settings, present = calls[0]
     assert rows.dtype == np.float32
@@ -58,7 +63,9 @@ def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
     if estimator == "policy":
         assert present.tolist() == [1] * 9 + [0] * 3
         np.testing.assert_array_equal(rewards[:9], y[:9].astype(np.float32))
-    (columns, values), *_ = reversed(_native.niht_fit(rows, rewards, start, settings, present, None, (5, 0)))
+    (columns, values), *_ = reversed(
+        _native.niht_fit(rows, rewards, start, settings, present, None, _native.SeededNoise(5, 0))
+    )
     # One run on one side with the seed's first stream: its score is the estimate's first picked value.
     for column, value in zip(columns, values, strict=True):
         weights = np.zeros((1, 5))
@@ -73,29 +80,52 @@ def test_a_fit_that_is_not_recorded_is_an_error():
         replaying(lambda: ([], [], []))(10, 1, None)
 
 
+class Scores:
+    """Sums that columns are picked by, and no others: as bytes."""
+
+    def __init__(self, scores, after=None):
+        self.scores, self.after = np.array(scores), after
+
+    def candidates(self):
+        return self.scores.tobytes()
+
+    def further(self, columns, signs):
+        return (self.scores - self.after * signs[0] * np.arange(len(self.scores))).tobytes()
+
+    def vector(self, columns, signs):
+        m = 1 + len(columns)
+        return bytes(8 * (m * (m + 3) // 2 + 1))
+
+
 def test_a_release_that_is_not_recorded_or_not_alone_is_an_error():
-    def twice():
+    asked = question(pick_scale=9)
+
+    def twice(noise):
         for _ in range(2):
-            kernels.pick_columns(np.array([1, 2]), 1, scale=9, excluded=np.array([], int))
-            kernels.gaussian_release(np.array([1]), np.array([9]))
+            _native.release_sums(asked, Scores([1, 2]), noise)
 
     with pytest.raises(RuntimeError, match="no release was recorded"):
-        recorded_steps(lambda: None)
+        recorded_steps(lambda noise: None)
     with pytest.raises(RuntimeError, match="one release was expected, got 2 of picks and 2 of vectors"):
         recorded_steps(twice)
 
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_chances_of_picks_are_those_that_the_kernel_draws(signed):
-    def release():
-        kernels.pick_columns(np.array([5, -20, 8, 3]), 2, scale=10, excluded=np.array([3]), signed=signed)
-        kernels.gaussian_release(np.array([1]), np.array([9]))
-
-    call = recorded_steps(release)
+    asked = question([3], [0.0, 0.0], picks=2, pick_scale=10, signed=signed)
+    sums = Scores([5, -20, 8, 3])
+    sums.vector = lambda columns, signs: bytes(8 * 15)
+    call = recorded_steps(lambda noise: _native.release_sums(asked, sums, noise))
     assert len(call.outcomes) == (24 if signed else 6)
     assert np.exp(call.log_chances()).sum() == pytest.approx(1)
-    drawn = np.bincount(call.drawn(40_000, None), minlength=len(call.outcomes))
-    assert stats.chisquare(drawn, 40_000 * np.exp(call.log_chances())).pvalue > 1e-6
+    places = {outcome: place for place, outcome in enumerate(call.outcomes)}
+    drawn = np.zeros(len(places))
+    for seed in range(20_000):
+        _, columns, signs, _ = _native.release_sums(asked, sums, _native.SeededNoise(seed, 0))
+        drawn[places[tuple(zip(columns.tolist(), signs.tolist(), strict=True))]] += 1
+    assert stats.chisquare(drawn, 20_000 * np.exp(call.log_chances())).pvalue > 1e-6
+    again = np.bincount(call.drawn(20_000, None), minlength=len(call.outcomes))
+    assert stats.chisquare(again, 20_000 * np.exp(call.log_chances())).pvalue > 1e-6
 
 
 def test_the_exact_price_leaves_no_slack():
@@ -217,16 +247,14 @@ def test_a_pick_that_follows_another_is_recorded_after_every_outcome_of_the_firs
 
 
 def test_picks_that_follow_one_another_have_the_chances_that_the_kernel_draws():
-    def release():
-        columns, signs = kernels.pick_columns(
-            np.array([5, -20, 8]), 1, scale=10, excluded=np.array([], int), signed=True
-        )
-        left = np.array([5, -20, 8]) - 6 * signs[0] * np.arange(3)
-        kernels.pick_columns(left, 1, scale=10, excluded=columns)
-        kernels.gaussian_release(columns, np.array([9]))
-
-    call = recorded_steps(release)
+    asked = question(picks=2, pick_scale=10, assumed=1.0, last_signed=False)
+    sums = Scores([5, -20, 8], after=6)
+    call = recorded_steps(lambda noise: _native.release_sums(asked, sums, noise))
     assert len(call.outcomes) == 12
     assert np.exp(call.log_chances()).sum() == pytest.approx(1)
-    drawn = np.bincount(call.drawn(40_000, None), minlength=12)
-    assert stats.chisquare(drawn, 40_000 * np.exp(call.log_chances())).pvalue > 1e-6
+    places = {outcome: place for place, outcome in enumerate(call.outcomes)}
+    drawn = np.zeros(len(places))
+    for seed in range(20_000):
+        _, columns, signs, _ = _native.release_sums(asked, sums, _native.SeededNoise(seed, 0))
+        drawn[places[tuple(zip(columns.tolist(), signs.tolist(), strict=True))]] += 1
+    assert stats.chisquare(drawn, 20_000 * np.exp(call.log_chances())).pvalue > 1e-6

@@ -254,8 +254,8 @@ def test_units_do_not_matter(fit, units):
         fliphat.plan(**{**NUMBERS, "fit": fit, "rounds": 4_000, **told})
         for told in ({"coefficient": 0.5}, units)
     )
-    # Pursuit's courses are drawn with the same numbers; how they are rounded differs.
-    near = 0.1 if fit == Pursuit() else 1e-9
+    # Pursuit's courses are drawn with the same bits; scores are rounded differently, which may change a pick.
+    near = 0.25 if fit == Pursuit() else 1e-9
     assert other.regret / other.random_regret == pytest.approx(plain.regret / plain.random_regret, rel=near)
 
 

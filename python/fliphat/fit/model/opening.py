@@ -120,7 +120,7 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
         size_cap=t.size_cap * r,
         shares=shares,
         typical=typical,
-        taken=t.pursued * r if t.signed and told.loss == "squared" else 0.0,
+        assumed=t.pursued * r if t.signed and told.loss == "squared" else 0.0,
     )
 
 

@@ -54,7 +54,7 @@ class Told:
     pilot: bool = False
     constants: Tuning | None = None
 
-    @property
+    @cached_property
     def tuning(self) -> Tuning:
         """The constants of the rule."""
         return tuning(self.mu) if self.constants is None else self.constants
@@ -195,9 +195,9 @@ class Episode:
     shift : ndarray, shape (1 + k,), or None
         A row's ``shift @ (one, row[A])`` is taken off each of its coordinates before candidates are scored.
     pick_clip, value_clip : float
-    taken : float
-        What a pick, where a row's value is `one`, takes off the residuals that the episode's further ones are
-        picked by; 0 if all are picked by the same sums.
+    assumed : float
+        What a pick is assumed to explain of a reward, where a row's value is `one`, while the episode's later
+        ones are picked; 0 if all are picked by the same sums.
     whiten : ndarray, shape (m, m)
         A row's ``whiten @ (one, row[A], row[new])`` is what its gradient on A is taken of.
     foreseen : ndarray, shape (m, m)
@@ -223,7 +223,7 @@ class Episode:
     size_cap: float
     shares: dict[str, float]
     typical: _Vector
-    taken: float = 0.0
+    assumed: float = 0.0
 
 
 class Released(NamedTuple):

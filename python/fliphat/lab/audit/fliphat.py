@@ -20,10 +20,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from fliphat._native import RecordingNoise
 from fliphat.fit.options import Iht
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Case, Counter, View
-from fliphat.lab.audit.replay import FitCall, Recording, recorded_fits, replaying
+from fliphat.lab.audit.replay import FitCall, Recording, replaying
+from fliphat.lab.audit.steps import record_by
 from fliphat.policies.fliphat import FLIPHAT
 
 __all__ = ["policy_cases"]
@@ -127,12 +129,13 @@ def _restored(name: str) -> Case:
                 _play(policy, person, 1, side)
                 policy.save(saved)
                 backup = saved.read_bytes()
-                with recorded_fits() as calls:
-                    for _ in range(_RESTORES):
-                        saved.write_bytes(backup)
-                        restored = FLIPHAT.load(saved)
-                        _play(restored, person, 0, side)
-                fits.append(calls)
+                noise = RecordingNoise()
+                for _ in range(_RESTORES):
+                    saved.write_bytes(backup)
+                    restored = FLIPHAT.load(saved)
+                    record_by(restored, noise)
+                    _play(restored, person, 0, side)
+                fits.append(noise.fits)
         return fits[0], fits[1], _views(restored, person, _RESTORES)
 
     why = "every restore releases the same rows again"
@@ -213,10 +216,11 @@ def _recorded(policy: FLIPHAT, person: _Person, side: int) -> list[FitCall]:
     for _ in range(_EPISODES_BEFORE):
         _play(policy, person, 0, side)
     _play(policy, person, person.rounds[0], side)
-    with recorded_fits() as calls:
-        for rounds in (*person.rounds[1:], 0):
-            _play(policy, person, rounds, side)
-    return calls
+    noise = RecordingNoise()
+    record_by(policy, noise)
+    for rounds in (*person.rounds[1:], 0):
+        _play(policy, person, rounds, side)
+    return noise.fits
 
 
 def _views(policy: FLIPHAT, person: _Person, fits: int) -> list[View]:

@@ -17,9 +17,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fliphat._native import RecordingNoise
 from fliphat.fit.options import Pursuit
 from fliphat.lab.audit.cases import Case
-from fliphat.lab.audit.steps import StepsCall, counting, recorded_steps
+from fliphat.lab.audit.steps import StepsCall, counting, record_by, recorded_steps
 from fliphat.policies.fliphat import FLIPHAT
 
 __all__ = ["pursuit_cases"]
@@ -103,9 +104,11 @@ def _recorded(
             ended.save(file)
             backup = file.read_bytes()
 
-            def release(backup: bytes = backup) -> None:
+            def release(noise: RecordingNoise, backup: bytes = backup) -> None:
                 file.write_bytes(backup)
-                FLIPHAT.load(file).select(nothing)
+                restored = FLIPHAT.load(file)
+                record_by(restored, noise)
+                restored.select(nothing)
 
             sides.append([recorded_steps(release).noisier(noise) for _ in range(int(fits))])
             file.unlink(missing_ok=True)

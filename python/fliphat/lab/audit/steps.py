@@ -1,4 +1,4 @@
-"""Releases of picks and then one vector, recorded at the kernels and made again many times.
+"""Releases of picks and vectors, recorded by noise that draws nothing and made again many times.
 
 The vector's integers depend on what was picked, and so do the scores of a pick that follows another: the
 caller's own code makes the release once for every outcome of the picks, from the same rows. With all of them
@@ -8,9 +8,9 @@ its log-likelihood ratio: no observer does better.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import kernels
+from fliphat._native import RecordingNoise
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Counter
 
-__all__ = ["StepsCall", "counting", "recorded_steps"]
+__all__ = ["StepsCall", "counting", "record_by", "recorded_steps"]
 
 _Integers = npt.NDArray[np.int64]
 
@@ -78,7 +79,7 @@ class Picking:
 
 @dataclass(frozen=True, eq=False)
 class StepsCall:
-    """What the kernels were asked for in one release.
+    """What one release asked of its noise.
 
     Attributes
     ----------
@@ -147,13 +148,14 @@ class StepsCall:
         return kernels.gaussian_release(values.ravel(), sigmas.ravel()).reshape(values.shape).astype(float)
 
 
-def recorded_steps(release: Callable[[], Any]) -> StepsCall:
-    """Record what a release asks of the kernels, for every outcome of its picks.
+def recorded_steps(release: Callable[[RecordingNoise], Any]) -> StepsCall:
+    """Record what a release asks of its noise, for every outcome of its picks.
 
     Parameters
     ----------
     release : callable
-        Makes the release by the code that people's rows go through, each time from the same state.
+        Makes the release by the code that people's rows go through, each time from the same state, with the
+        noise it is given.
     """
     pickings: dict[Outcome, Picking] = {}
     values: dict[Outcome, _Integers] = {}
@@ -162,16 +164,9 @@ def recorded_steps(release: Callable[[], Any]) -> StepsCall:
     known: list[Outcome] = [()]
     while known:
         outcome = known.pop(0)
-        with _watched(outcome) as (picks, vectors):
-            release()
-        if not vectors:
-            raise RuntimeError(
-                "no release was recorded: the audit must be told how releases reach the kernels now"
-            )
-        if len(vectors) > 1:
-            raise RuntimeError(
-                f"one release was expected, got {len(picks)} of picks and {len(vectors)} of vectors"
-            )
+        noise = RecordingNoise(list(outcome))
+        release(noise)
+        picks, vectors = _asked(noise)
         made = 0
         for picking in picks:
             if made == len(outcome):
@@ -180,9 +175,36 @@ def recorded_steps(release: Callable[[], Any]) -> StepsCall:
                 break
             made += picking.count
         else:
-            values[outcome], sigmas = vectors[0]
+            values[outcome] = np.concatenate([integers for integers, _ in vectors])
+            sigmas = np.concatenate([scales for _, scales in vectors])
     assert sigmas is not None
     return StepsCall(pickings, sigmas, values)
+
+
+def _asked(noise: RecordingNoise) -> tuple[list[Picking], list[tuple[_Integers, _Integers]]]:
+    """Return the picks and the vectors of one release: numbers if there are any, picks, and a vector."""
+    calls = noise.calls
+    picks = [
+        Picking(scores, count, scale, tuple(excluded), signed)
+        for scores, count, scale, signed, excluded in (more for kind, *more in calls if kind == "picks")
+    ]
+    vectors = [
+        (values, sigmas.astype(np.int64))
+        for values, sigmas in (more for kind, *more in calls if kind == "vector")
+    ]
+    if not vectors:
+        raise RuntimeError("no release was recorded: the audit must be told how releases reach their noise")
+    order = "".join("v" if kind == "vector" else "p" for kind, *_ in calls)
+    if re.fullmatch("(v?p+)?v", order) is None:
+        raise RuntimeError(
+            f"one release was expected, got {len(picks)} of picks and {len(vectors)} of vectors"
+        )
+    return picks, vectors
+
+
+def record_by(policy: Any, noise: RecordingNoise) -> None:
+    """Let a policy's releases be recorded from now on: they show nothing, and its guarantee says so."""
+    policy._fit.noise = lambda episode: noise
 
 
 def counting(record: Callable[[], tuple[Sequence[StepsCall], Sequence[StepsCall]]]) -> Counter:
@@ -237,86 +259,3 @@ def _reach(sides: tuple[Sequence[StepsCall], Sequence[StepsCall]]) -> float:
         largest = max(float(shift @ shift) for shift in apart)
         mean, spread = mean + largest / 2, spread + largest
     return float(mean + 5 * spread**0.5)
-
-
-@contextlib.contextmanager
-def _watched(forced: Outcome) -> Iterator[tuple[list[Picking], list[Any]]]:
-    """Record picks and vectors where they reach the kernels; `forced` picks replace the first ones."""
-    picks: list[Picking] = []
-    vectors: list[Any] = []
-    pick, release, at_once = kernels.pick_columns, kernels.gaussian_release, kernels.pursuit_release
-
-    def picking(
-        scores: _Integers, count: int, *, scale: int, excluded: _Integers, signed: bool = False
-    ) -> _Integers | tuple[_Integers, _Integers]:
-        outside = tuple(int(column) for column in excluded)
-        made = sum(one.count for one in picks)
-        picks.append(Picking(np.array(scores, np.int64), count, int(scale), outside, bool(signed)))
-        if made >= len(forced):
-            return pick(scores, count, scale=scale, excluded=excluded, signed=signed)  # type: ignore[call-overload, no-any-return]
-        columns, signs = (np.array(part, np.int64) for part in zip(*forced[made : made + count], strict=True))
-        return (columns, signs) if signed else columns
-
-    def releasing(values: _Integers, sigmas: _Integers) -> _Integers:
-        vectors.append((np.array(values, np.int64), np.array(sigmas, np.int64)))
-        return release(values, sigmas)
-
-    kernels.pick_columns = picking  # type: ignore[assignment]
-    kernels.gaussian_release = releasing  # type: ignore[assignment]
-    kernels.pursuit_release = _in_steps  # type: ignore[assignment]
-    try:
-        yield picks, vectors
-    finally:
-        kernels.pick_columns, kernels.gaussian_release = pick, release
-        kernels.pursuit_release = at_once
-
-
-def _in_steps(
-    X: Any,
-    y: Any,
-    columns: Any,
-    weights: Any,
-    *,
-    pick_clip: float,
-    picks: int,
-    pick_scale: int,
-    signed: bool,
-    whiten: Any,
-    value_clip: float,
-    sigmas: Any,
-    octaves: float | None,
-    units: Any,
-    present: Any,
-    threads: Any,
-    radius: int,
-    scale: float,
-    cap: float,
-    **public: Any,
-) -> tuple[_Integers, _Integers, _Integers]:
-    """Release by the kernels that `pursuit_release` consists of: its own test shows that it is no other."""
-    support = np.empty((X.shape[0], 1 + len(columns)))
-    same: dict[str, Any] = {"present": present, "threads": threads}
-    scores, left, _ = kernels.relative_gradient(
-        X, y, columns, weights, pick_clip, support, units=units, **public, **same
-    )
-    new = signs = np.zeros(0, np.int64)
-    if picks:
-        pick: Any = kernels.pick_columns
-        found = pick(scores, picks, scale=pick_scale, excluded=columns, signed=signed)
-        new, signs = found if signed else (found, np.ones(picks, np.int64))
-    gradient, moments, size = kernels.settled_sums(
-        X,
-        new,
-        support,
-        left,
-        whiten=whiten,
-        clip=value_clip,
-        radius=radius,
-        scale=scale,
-        cap=cap,
-        units=None if units is None else units[new],
-        **same,
-    )
-    whole = [] if octaves is None else kernels.row_numbers(X, public["one"], octaves, units=units, **same)
-    values = np.array([*gradient, *moments[np.triu_indices(len(gradient))], size, *whole], np.int64)
-    return new, signs, kernels.gaussian_release(values, sigmas)

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from fliphat.fit import sums
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.pursuit import PursuitFit
-from fliphat.fit.pursuit_plan import RADIUS, PursuitPlan
+from fliphat.fit.pursuit_plan import LIMIT, RADIUS, PursuitPlan
+from fliphat.lab.planning import sums
 from fliphat.lab.planning.world import Chosen, World
 
 __all__ = ["Course", "Step", "sizes_of"]
@@ -151,7 +151,7 @@ def _columns(known: KnownSparse, world: World) -> tuple[_Columns, _Array]:
 
 
 class _Drawn:
-    """An episode's sums (:class:`fliphat.fit.pursuit_release.Sums`), of rows that are drawn."""
+    """An episode's sums (:class:`fliphat.fit.release.Sums`), of rows that are drawn."""
 
     def __init__(
         self, plan: PursuitPlan, known: KnownSparse, world: World, signs: _Array, rng: np.random.Generator
@@ -206,29 +206,37 @@ class _Drawn:
             second = density * second + (1 - density) * zero**2
         return float(first.sum()), float((second - first**2).sum())
 
-    def candidates(self) -> npt.NDArray[np.int64]:
+    def numbers(self) -> bytes:
+        """Return the sums of the three numbers of whole rows."""
+        return self._bytes(np.array(self._whole_rows(self._rng)))
+
+    def _bytes(self, sums_of_rows: _Array) -> bytes:
+        """Return sums as if every row had been drawn as often as the episode is longer."""
+        return np.rint(sums_of_rows * self._times).astype("<i8").tobytes()
+
+    def candidates(self) -> bytes:
         """Return the sums of all columns."""
-        step = self._plan.steps.pick_clip / sums.LIMIT
+        step = self._plan.steps.pick_clip / LIMIT
         scores = (self._mean + math.sqrt(self._square) * self._others) / step
         scores[self._columns] = self._sums
-        self._scores = np.rint(scores * self._times).astype(np.int64)
-        return self._scores
+        self._scores = np.rint(scores * self._times).astype("<i8")
+        return self._scores.tobytes()
 
-    def further(self, columns: _Columns, signs: _Columns) -> npt.NDArray[np.int64]:
+    def further(self, picked: list[int], signs: list[int]) -> bytes:
         """Return the sums that the next column is picked by, after these."""
-        steps = self._plan.steps
+        steps, columns = self._plan.steps, np.array(picked, np.int64)
         self._draw_picked(columns)
         values = np.concatenate([self._played.values, self._picked], axis=1)
         at = self._played.values.shape[1] + np.arange(len(columns))
         found, left = sums.further_sums(
             values,
             at,
-            signs,
+            np.array(signs, np.int64),
             self._support,
             self._left,
             self._present,
             one=steps.one,
-            taken=steps.taken,
+            assumed=steps.assumed,
             shift=steps.shift,
             clip=steps.pick_clip,
             threads=1,
@@ -244,9 +252,9 @@ class _Drawn:
             drawn = self._played.values[:, column] if matters else self._column_with(int(column))
             self._picked = np.column_stack([self._picked, drawn])
 
-    def vector(self, columns: _Columns) -> npt.NDArray[np.int64]:
+    def vector(self, picked: list[int], signs: list[int]) -> bytes:
         """Return what is released of the public and the picked columns."""
-        steps = self._plan.steps
+        steps, columns = self._plan.steps, np.array(picked, np.int64)
         self._draw_picked(columns)
         gradient, moments, size = sums.settled_sums(
             np.ascontiguousarray(self._picked),
@@ -261,17 +269,13 @@ class _Drawn:
             cap=steps.size_cap,
             threads=1,
         )
-        whole: tuple[float, ...] = ()
-        if "rows" in steps.shares:
-            whole = self._whole_rows(self._rng)
-        drawn = np.concatenate([gradient, moments[np.triu_indices(len(gradient))], [size], whole])
-        return np.rint(drawn * self._times).astype(np.int64)
+        return self._bytes(np.concatenate([gradient, moments[np.triu_indices(len(gradient))], [size]]))
 
     def _column_with(self, column: int) -> _Array:
         """Return a column that does not matter, drawn so that it has the sum that it was picked by."""
         world, clip = self._world, self._plan.steps.pick_clip
         assert self._scores is not None
-        wanted = float(self._scores[column]) * clip / sums.LIMIT / self._times
+        wanted = float(self._scores[column]) * clip / LIMIT / self._times
         own, left = world.own * self._rng.normal(size=len(self._left)), self._residuals
         if world.density < 1:
             there = self._rng.random(len(own)) < world.density
@@ -290,7 +294,7 @@ class _Drawn:
         return drawn
 
     def _whole_rows(self, rng: np.random.Generator) -> tuple[float, float, float]:
-        """Return the sums of the three numbers of whole rows (:func:`fliphat.fit.sums.row_numbers`)."""
+        """Return the sums of the three numbers of whole rows (:func:`fliphat.kernels.row_numbers`)."""
         world, n = self._world, len(self._left)
         count = max(world.density * world.dim, 1.0)
         own, common = world.own, self._played.common
@@ -300,7 +304,7 @@ class _Drawn:
         )
         octaves = np.clip(np.log2(np.sqrt(square) / self._plan.steps.one) / self._plan.octaves, -1, 1)
         ratio = np.clip(world.density * mean / np.sqrt(square), -1, 1)
-        logs, ratios, squares = (float(number.sum()) * sums.LIMIT for number in (octaves, ratio, ratio**2))
+        logs, ratios, squares = (float(number.sum()) * LIMIT for number in (octaves, ratio, ratio**2))
         return logs, ratios, squares
 
     def found(self, sizes: _Array) -> _Array:
@@ -315,12 +319,12 @@ class _Drawn:
         more = slope * np.multiply.outer(sizes, own)[:, None, :]
         means = np.clip((left + more) * own, -clip, clip).mean(axis=1) @ _WEIGHTS * world.density
         rough = math.sqrt(self._square / len(self._left) / plan.rows) * _NODES
-        scale = plan.picks.scale * steps.pick_clip / sums.LIMIT / plan.rows
+        scale = plan.picks.scale * steps.pick_clip / LIMIT / plan.rows
         height = _height(steps.picks, world.dim, rough, scale, plan.signed)
         passed = _passes(means, height, rough, scale, plan.signed)
         t = plan.told.tuning
         seen = t.gain * slope * sizes * world.own * math.sqrt(world.density)
-        noise = plan.parts[0].sigma * steps.value_clip / sums.LIMIT / plan.rows
+        noise = plan.parts[0].sigma * steps.value_clip / LIMIT / plan.rows
         noise = math.hypot(noise, math.sqrt(t.sampling / plan.rows) * steps.value_clip)
         kept: _Array = passed * ndtr(seen / noise - t.prune)
         return kept

@@ -15,11 +15,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import __version__, kernels
+from fliphat import __version__
+from fliphat._native import add_sums, partial_gradient, partial_sums
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.parts import Parts
 from fliphat.fit.pursuit_plan import PursuitPlan
-from fliphat.fit.pursuit_release import RowSums
+from fliphat.fit.release import native_rows
+from fliphat.fit.release import question as asked
 from fliphat.kernels._rows import is_sparse
 from fliphat.regression import data
 from fliphat.regression import labels as labels_of
@@ -103,11 +105,10 @@ class PartQuestion:
     plan: PursuitPlan
     known: KnownSparse
 
-    @property
-    def vector_length(self) -> int:
-        """Numbers of the part's vector."""
+    def width(self, step: str) -> int:
+        """Return how many sums a step has."""
         m = len(self.plan.steps.whiten)
-        return m + m * (m + 1) // 2 + 1 + (3 if "rows" in self.plan.steps.shares else 0)
+        return {"numbers": 3, "vector": m * (m + 3) // 2 + 1}.get(step, self.plan.dim)
 
 
 def prepare(x: Any, y: Any, declared: Declared) -> Block | Refusal:
@@ -129,71 +130,67 @@ def prepare(x: Any, y: Any, declared: Declared) -> Block | Refusal:
     return Block(rows, target)
 
 
-def sums(block: Block | Refusal, question: Question) -> npt.NDArray[np.int64] | Refusal:
-    """Return the exact sums of a block's clipped gradients at a public estimate."""
+def sums(block: Block | Refusal, question: Question) -> bytes | Refusal:
+    """Return the exact sums of a block's clipped gradients at a public estimate: opaque bytes."""
     if isinstance(block, Refusal):
         return block
     theta = np.zeros(question.dim)
     theta[question.columns] = question.values
     try:
         # One thread: Dask already runs a task on each core it was given.
-        total, _ = kernels.clipped_gradient(
-            _aligned(block.rows),
-            block.target,
+        return partial_gradient(
+            native_rows(_aligned(block.rows)),
+            aligned(block.target),
             theta,
             question.clip,
-            reward_clip=question.reward_clip,
-            loss=question.loss,
+            np.inf if question.reward_clip is None else question.reward_clip,
+            question.loss,
             threads=1,
         )
     except (TypeError, ValueError) as refused:
         return _refusal(refused)
-    return total
 
 
 def part_sums(
     block: Block | Refusal,
     begin: int,
     question: PartQuestion,
-    columns: npt.NDArray[np.int64] | None,
-    signs: npt.NDArray[np.int64] | None = None,
-) -> npt.NDArray[np.int64] | Refusal:
-    """Return the exact sums of a block's rows that are in a part: of candidates, or of the vector.
+    step: str,
+    columns: Sequence[int],
+    signs: Sequence[int],
+) -> bytes | Refusal:
+    """Return the exact sums of a block's rows that are in a part, for a step of its release: opaque bytes.
 
-    `begin` is the position of the block's first row among all rows. With `signs`, candidates after the picks
-    of `columns`.
+    `begin` is the position of the block's first row among all rows.
     """
     if isinstance(block, Refusal):
         return block
-    plan = question.plan
     at = np.flatnonzero(question.parts.of(begin, begin + block.rows.shape[0]) == question.part)
     if not len(at):
-        of_candidates = columns is None or signs is not None
-        return np.zeros(plan.dim if of_candidates else question.vector_length, np.int64)
+        return bytes(8 * question.width(step))
     try:
-        rows, present = _aligned(block.rows)[at], np.ones(len(at), np.bool_)
         # One thread: Dask already runs a task on each core it was given.
-        of_rows = RowSums(plan, rows, block.target[at], present, question.known, threads=1)
-        if columns is None:
-            return of_rows.candidates()
-        return of_rows.vector(columns) if signs is None else of_rows.further(columns, signs)
+        return partial_sums(
+            asked(question.plan, question.known),
+            step,
+            native_rows(_aligned(block.rows)[at]),
+            aligned(block.target[at]),
+            columns=list(columns),
+            signs=list(signs),
+            threads=1,
+        )
     except (TypeError, ValueError) as refused:
         return _refusal(refused)
 
 
-def add(parts: Sequence[npt.NDArray[np.int64] | Refusal]) -> npt.NDArray[np.int64] | Refusal:
+def add(parts: Sequence[bytes | Refusal]) -> bytes | Refusal:
     """Add sums: in integers, so that the shape of the tree changes nothing. The first refusal wins."""
-    total: npt.NDArray[np.int64] | None = None
     for part in parts:
         if isinstance(part, Refusal):
             return part
-        if total is None:
-            total = part.copy()  # a worker may hold the part for another attempt
-        else:
-            total += part
-    if total is None:
+    if not parts:
         raise RuntimeError("there must be sums to add")
-    return total
+    return add_sums([bytes(part) for part in parts if not isinstance(part, Refusal)])
 
 
 def length(x: Any, name: str) -> int | Refusal:

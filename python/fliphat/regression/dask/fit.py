@@ -32,7 +32,7 @@ def from_blocks(
     rule = {name: plan.kernel_arguments[name] for name in ("clip", "reward_clip", "loss")}
     handed_over = 0
 
-    def sums_at(columns: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def sums_at(columns: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> bytes:
         nonlocal handed_over
         sums = _total(blocks, on_worker.Question(columns, values, plan.dim, **rule))
         handed_over += 1
@@ -65,13 +65,13 @@ def prepared(
     )
 
 
-def _total(blocks: Sequence[Any], question: on_worker.Question) -> npt.NDArray[np.int64]:
+def _total(blocks: Sequence[Any], question: on_worker.Question) -> bytes:
     """Return the sums of all blocks."""
     sums = cluster.task(on_worker.sums, "fliphat-sums", question=question)
     return added([sums(block) for block in blocks], question.dim)
 
 
-def added(sums: Sequence[Any], width: int) -> npt.NDArray[np.int64]:
+def added(sums: Sequence[Any], width: int) -> bytes:
     """Return the total of delayed sums, added up on the workers: neighbours first, a few at a time."""
     add = cluster.task(on_worker.add, "fliphat-add")
     level = list(sums)
@@ -83,4 +83,4 @@ def added(sums: Sequence[Any], width: int) -> npt.NDArray[np.int64]:
     found = cluster.compute(level[0])
     if isinstance(found, on_worker.Refusal):
         raise found.error()
-    return on_worker.aligned(found)
+    return bytes(found)

@@ -6,9 +6,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from fliphat.fit.model import KnownSparse
 from fliphat.fit.parts import PartsFit
 from fliphat.fit.pursuit_plan import PursuitPlan
@@ -30,28 +27,30 @@ class _BlockSums:
         self._blocks, self._begins, self._question = blocks, begins, question
         self.handed_over = False
 
-    def candidates(self) -> npt.NDArray[np.int64]:
+    def numbers(self) -> bytes:
+        """Return the sums of the three numbers of whole rows."""
+        return self._ask("numbers")
+
+    def candidates(self) -> bytes:
         """Return the sums that columns are picked by."""
-        return self._ask(None)
+        return self._ask("candidates")
 
-    def further(self, columns: npt.NDArray[np.int64], signs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def further(self, columns: list[int], signs: list[int]) -> bytes:
         """Return the sums that the next column is picked by, after these."""
-        return self._ask(columns, signs)
+        return self._ask("further", columns, signs)
 
-    def vector(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def vector(self, columns: list[int], signs: list[int]) -> bytes:
         """Return what is released of the public and the picked columns."""
-        return self._ask(columns)
+        return self._ask("vector", columns, signs)
 
-    def _ask(
-        self, columns: npt.NDArray[np.int64] | None, signs: npt.NDArray[np.int64] | None = None
-    ) -> npt.NDArray[np.int64]:
+    def _ask(self, step: str, columns: Sequence[int] = (), signs: Sequence[int] = ()) -> bytes:
         question = self._question
         sums = cluster.task(
-            on_worker.part_sums, "fliphat-sums", question=question, columns=columns, signs=signs
+            on_worker.part_sums, "fliphat-sums", question=question, step=step, columns=columns, signs=signs
         )
-        width = question.plan.dim if columns is None or signs is not None else question.vector_length
         found = added(
-            [sums(block, begin) for block, begin in zip(self._blocks, self._begins, strict=True)], width
+            [sums(block, begin) for block, begin in zip(self._blocks, self._begins, strict=True)],
+            question.width(step),
         )
         self.handed_over = True
         return found

@@ -1,5 +1,6 @@
 //! Bindings of the noise.
 
+pub(crate) mod kinds;
 pub(crate) mod observe;
 pub(crate) mod release;
 pub(crate) mod seeded;

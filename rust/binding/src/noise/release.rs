@@ -4,8 +4,8 @@
 //! never passes it.
 
 use fliphat_core::noise::entropy::SecureRng;
-use fliphat_core::noise::gaussian_vector::release_vector;
 use fliphat_core::noise::laplace_mechanism::LaplaceMechanism;
+use fliphat_core::private::draws::{Added, Noise};
 use fliphat_core::private::peel::{
     ColumnPick, ColumnPicker, Mechanism, PeelScratch, Peeler, Pick, ValueNoise,
 };
@@ -13,6 +13,7 @@ use fliphat_core::runtime::error::{Error, Result};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 
+use crate::noise::kinds::{Bits, NoiseKind, with_bits};
 use crate::noise::seeded::with_noise;
 use crate::runtime::Raised;
 
@@ -59,18 +60,17 @@ pub(crate) fn laplace_release(
 
 /// Adds a rounded Gaussian of its own standard deviation to each of `values`.
 #[pyfunction]
-#[pyo3(signature = (values, sigmas, *, seed=None))]
+#[pyo3(signature = (values, sigmas, *, noise=None))]
 pub(crate) fn gaussian_release(
     py: Python<'_>,
     mut values: PyReadwriteArray1<'_, i64>,
     sigmas: PyReadonlyArray1<'_, u64>,
-    seed: Option<u64>,
+    noise: Option<NoiseKind<'_>>,
 ) -> PyResult<()> {
+    let bits = noise.map_or(Bits::Secure, |noise| noise.bits());
     let values = contiguous(values.as_slice_mut()).map_err(Raised::from)?;
     let sigmas = contiguous(sigmas.as_slice()).map_err(Raised::from)?;
-    let release = || -> Result<()> {
-        with_noise!(seed.map(|seed| (seed, 0)), |noise| release_vector(values, sigmas, noise))
-    };
+    let release = || -> Result<()> { with_bits!(bits, |noise| noise.add(values, Added::Gaussian(sigmas))) };
     Ok(py.detach(release).map_err(Raised::from)?)
 }
 

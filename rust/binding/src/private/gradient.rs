@@ -5,8 +5,10 @@ use fliphat_core::public::theta::Theta;
 use fliphat_core::runtime::error::Error;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::matrix::{AnyRows, with_rows};
+use crate::private::sums::to_bytes;
 use crate::runtime::{Raised, level};
 
 pub(crate) fn loss_named(name: &str) -> PyResult<Loss> {
@@ -17,6 +19,30 @@ pub(crate) fn loss_named(name: &str) -> PyResult<Loss> {
             Err(Raised::from(Error::invalid(format!("loss must be 'squared' or 'logistic', got {name:?}"))))?
         }
     }
+}
+
+/// Integer sums of clipped gradients of a part of all rows, as bytes.
+#[pyfunction]
+#[pyo3(signature = (rows, y, theta, clip, reward_clip, loss, threads=None))]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn partial_gradient<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    theta: PyReadonlyArray1<'py, f64>,
+    clip: f64,
+    reward_clip: f64,
+    loss: &str,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (y, theta) = (y.as_slice()?, theta.as_slice()?);
+    let (loss, plan) = (loss_named(loss)?, Plan { threads, ..Plan::default() });
+    let sums = with_rows!(rows, |rows| py.detach(|| {
+        let theta = Theta::from_dense(theta)?;
+        let map = RowMap::new(&theta, clip, reward_clip, loss)?;
+        gradient::clipped_sums(&rows, Rewards::new(y, None)?, &map, plan)
+    }));
+    Ok(to_bytes(py, &sums.map_err(Raised::from)?))
 }
 
 /// Integer sums of clipped gradients.

@@ -1,20 +1,21 @@
 //! Bindings of the private regression.
 //!
-//! With `seeded` (a seed and a stream) the noise is predictable, and with `noiseless` there is none: nothing is
-//! private then. `fliphat.kernels.niht` never passes either.
+//! Without `noise` it is secure. With `noiseless` there is none, and nothing is private then: `fliphat.kernels.niht`
+//! passes neither.
 
 use fliphat_core::private::gradient::{Plan, Rewards, RowBlocks};
 use fliphat_core::private::niht::{Settings, Threshold, niht, niht_from_sums};
 use fliphat_core::public::theta::Theta;
 use fliphat_core::runtime::error::Result;
-use fliphat_core::runtime::memory::copied;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::matrix::{AnyRows, with_rows};
+use crate::noise::kinds::{Bits, NoiseKind, with_bits};
 use crate::noise::release::peeler;
-use crate::noise::seeded::with_noise;
 use crate::private::gradient::loss_named;
+use crate::private::sums::integers;
 use crate::runtime::Raised;
 
 /// Public parameters of a private fit, as Python passes them.
@@ -79,34 +80,42 @@ fn fit<R: RowBlocks>(
     start: Theta,
     settings: &Settings,
     threads: Option<usize>,
-    seeded: Option<(u64, u64)>,
+    bits: Bits,
 ) -> Result<Iterates> {
     let plan = Plan { threads, ..Plan::default() };
     let mut iterates = Iterates::new();
     let keep = |theta: &Theta| iterates.push((theta.support().to_vec(), theta.values().to_vec()));
-    with_noise!(seeded, |noise| niht(rows, rewards, start, settings, noise, plan, keep))?;
+    with_bits!(bits, |noise| niht(rows, rewards, start, settings, noise, plan, keep))?;
     Ok(iterates)
 }
 
 /// Fit privately; every iterate is returned, as columns and values.
 #[pyfunction]
-#[pyo3(signature = (rows, y, start, settings, present=None, threads=None, seeded=None))]
+#[pyo3(signature = (rows, y, start, settings, present=None, threads=None, noise=None))]
 #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
 pub(crate) fn niht_fit<'py>(
     py: Python<'py>,
-    rows: AnyRows<'py>,
+    rows: Bound<'py, PyAny>,
     y: PyReadonlyArray1<'py, f64>,
     start: PyReadonlyArray1<'py, f64>,
-    settings: &FitSettings,
+    settings: Bound<'py, FitSettings>,
     present: Option<PyReadonlyArray1<'py, u8>>,
     threads: Option<usize>,
-    seeded: Option<(u64, u64)>,
+    noise: Option<NoiseKind<'py>>,
 ) -> PyResult<Vec<SparseVector<'py>>> {
+    if let Some(NoiseKind::Recording(recording)) = &noise {
+        // Copies: the caller may use its memory again.
+        let flags = present.as_ref().map(|flags| flags.call_method0("copy")).transpose()?;
+        let (y, start) = (y.call_method0("copy")?, start.call_method0("copy")?);
+        recording.keep_fit((rows.call_method0("copy")?, y, start, &settings, flags).into_pyobject(py)?);
+    }
+    let bits = noise.map_or(Bits::Secure, |noise| noise.bits());
+    let (rows, settings): (AnyRows<'py>, _) = (rows.extract()?, settings.get());
     let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
     let (y, start, settings) = (y.as_slice()?, start.as_slice()?, &settings.settings);
     let iterates = with_rows!(rows, |rows| py.detach(|| {
         let rewards = Rewards::new(y, present)?;
-        fit(&rows, rewards, Theta::from_dense(start)?, settings, threads, seeded)
+        fit(&rows, rewards, Theta::from_dense(start)?, settings, threads, bits)
     }))
     .map_err(Raised::from)?;
     let to_arrays = |(columns, values): (Vec<usize>, Vec<f64>)| {
@@ -116,18 +125,19 @@ pub(crate) fn niht_fit<'py>(
     Ok(iterates.into_iter().map(to_arrays).collect())
 }
 
-/// Fit from the sums that `sums_at(columns, values)` returns for each estimate; same bits as `niht_fit` on the
-/// rows themselves. Only the last estimate is returned, so an exception of `sums_at` leaves none behind.
+/// Fit from the sums that `sums_at(columns, values)` returns as bytes for each estimate; same bits as `niht_fit` on
+/// the rows themselves. Only the last estimate is returned, so an exception of `sums_at` leaves none behind.
 #[pyfunction]
-#[pyo3(signature = (sums_at, start, rows, settings, seeded=None))]
+#[pyo3(signature = (sums_at, start, rows, settings, noise=None))]
 pub(crate) fn niht_fit_sums<'py>(
     py: Python<'py>,
     sums_at: Py<PyAny>,
     start: PyReadonlyArray1<'py, f64>,
     rows: usize,
     settings: &FitSettings,
-    seeded: Option<(u64, u64)>,
+    noise: Option<NoiseKind<'py>>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let bits = noise.map_or(Bits::Secure, |noise| noise.bits());
     let (start, settings) = (start.as_slice()?, &settings.settings);
     let sums_at = |theta: &Theta| -> std::result::Result<Vec<i64>, Raised> {
         Python::attach(|py| {
@@ -135,14 +145,12 @@ pub(crate) fn niht_fit_sums<'py>(
             let columns = PyArray1::<i64>::from_vec(py, columns);
             let values = PyArray1::from_slice(py, theta.values());
             let sums = sums_at.bind(py).call1((columns, values))?;
-            let sums: PyReadonlyArray1<'_, i64> = sums.extract()?;
-            Ok(copied(sums.as_slice().map_err(PyErr::from)?)?)
+            Ok(integers(sums.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes())?)
         })
     };
     let fit = || -> std::result::Result<Vec<f64>, Raised> {
         let start = Theta::from_dense(start)?;
-        let theta =
-            with_noise!(seeded, |noise| niht_from_sums(sums_at, rows, start, settings, noise, |_| ()))?;
+        let theta = with_bits!(bits, |noise| niht_from_sums(sums_at, rows, start, settings, noise, |_| ()))?;
         Ok(theta.to_dense()?)
     };
     Ok(PyArray1::from_vec(py, py.detach(fit)?))

@@ -25,6 +25,9 @@ mod sealed {
 
 /// Uniform bits for a privacy mechanism. Sealed: no other crate can add a source.
 pub trait NoiseSource: sealed::Sealed {
+    /// Whether nobody can repeat the bits: of [`SecureRng`] alone.
+    const SECURE: bool = false;
+
     /// The next 64 uniform bits.
     fn next_u64(&mut self) -> u64;
 
@@ -82,6 +85,8 @@ impl SecureRng {
 impl sealed::Sealed for SecureRng {}
 
 impl NoiseSource for SecureRng {
+    const SECURE: bool = true;
+
     #[inline]
     fn next_u64(&mut self) -> u64 {
         self.0.next_u64()

@@ -2,10 +2,13 @@
 //! mechanism of it.
 
 pub mod ball;
+pub mod draws;
+pub mod episode;
 pub mod gradient;
 pub mod lattice;
 pub mod niht;
 pub mod peel;
+pub mod pilot;
 pub mod pursuit;
 pub mod relative;
 pub mod totals;

@@ -15,11 +15,14 @@
 //! on the l1 ball. Private values live in `sums` and `v` only; replacing one row moves each of their entries by
 //! at most `2^16`.
 
+use std::borrow::Cow;
+
 use crate::matrix::scalar::LIMIT;
-use crate::noise::entropy::NoiseSource;
+use crate::private::draws::{Added, Noise};
+use crate::private::episode::{Picking, Question, Sums, release};
 use crate::private::gradient::{Loss, Plan, Rewards, RowBlocks, RowMap, clipped_sums};
 use crate::private::lattice::Lattice;
-use crate::private::peel::{PeelScratch, Peeler, Pick};
+use crate::private::peel::{ColumnPick, Peeler, Pick};
 use crate::public::project::project_l1;
 use crate::public::theta::Theta;
 use crate::runtime::error::{Error, Result};
@@ -63,7 +66,7 @@ pub fn niht<R: RowBlocks>(
     rewards: Rewards<'_>,
     start: Theta,
     settings: &Settings,
-    noise: &mut impl NoiseSource,
+    noise: &mut impl Noise,
     plan: Plan,
     observe: impl FnMut(&Theta),
 ) -> Result<Theta> {
@@ -78,7 +81,7 @@ pub fn niht<R: RowBlocks>(
 }
 
 /// As [`niht`], for `rows` rows that the caller holds: `sums_at` returns their integer sums at an estimate,
-/// wherever it finds them. This is the only loop that adds noise.
+/// wherever it finds them. Each iteration is a [`release`] of picks and of their values.
 ///
 /// # Errors
 /// As [`niht`], whatever `sums_at` returns, or if it returns sums that `rows` rows can't have.
@@ -87,10 +90,10 @@ pub fn niht_from_sums<E: From<Error>>(
     rows: usize,
     start: Theta,
     settings: &Settings,
-    noise: &mut impl NoiseSource,
+    noise: &mut impl Noise,
     mut observe: impl FnMut(&Theta),
 ) -> std::result::Result<Theta, E> {
-    let mut step = NoisyStep::new(settings, rows, start.dimension())?;
+    let step = NoisyStep::new(settings, rows, start.dimension())?;
     if settings.iterations == 0 {
         return Err(Error::invalid("iterations must be at least 1, got 0").into());
     }
@@ -98,8 +101,6 @@ pub fn niht_from_sums<E: From<Error>>(
     for _ in 0..settings.iterations {
         let sums = sums_at(&theta)?;
         require_sums_of_rows(&sums, rows)?;
-        // `sums_at` may have run anything, a fork too: no process goes on with a key that another one has.
-        noise.renew()?;
         theta = step.take(&theta, sums, noise)?;
         observe(&theta);
     }
@@ -122,8 +123,23 @@ fn require_sums_of_rows(sums: &[i64], rows: usize) -> Result<()> {
 struct NoisyStep<'a> {
     settings: &'a Settings,
     lattice: Lattice,
-    scratch: PeelScratch,
-    picked: Vec<Pick>,
+}
+
+/// The private integers of one iteration: all of them are candidates, and those that are picked are released.
+struct Moved(Vec<i64>);
+
+impl Sums for Moved {
+    type Error = Error;
+
+    fn candidates(&mut self) -> Result<Cow<'_, [i64]>> {
+        Ok(Cow::Borrowed(&self.0))
+    }
+
+    fn vector(&mut self, picked: &[ColumnPick]) -> Result<Vec<i64>> {
+        let mut values = with_room(picked.len())?;
+        values.extend(picked.iter().map(|pick| self.0[pick.column]));
+        Ok(values)
+    }
 }
 
 impl<'a> NoisyStep<'a> {
@@ -139,14 +155,14 @@ impl<'a> NoisyStep<'a> {
             )));
         }
         let lattice = Lattice::new(rows, settings.step_size, settings.clip, settings.l1_radius)?;
-        Ok(NoisyStep { settings, lattice, scratch: PeelScratch::default(), picked: Vec::new() })
+        Ok(NoisyStep { settings, lattice })
     }
 
     /// The next estimate from the current one, which lies in the l1 ball, and the sums at it.
     ///
     /// # Errors
     /// If the sums do not fit theta.
-    fn take(&mut self, theta: &Theta, sums: Vec<i64>, noise: &mut impl NoiseSource) -> Result<Theta> {
+    fn take(&self, theta: &Theta, sums: Vec<i64>, noise: &mut impl Noise) -> Result<Theta> {
         if sums.len() != theta.dimension() {
             return Err(Error::invalid("sums must have one value for each column"));
         }
@@ -158,17 +174,22 @@ impl<'a> NoisyStep<'a> {
         for (column, value) in theta.support().iter().zip(theta.values()) {
             v[*column] += self.lattice.place(*value);
         }
-        match &self.settings.threshold {
+        let count = self.settings.sparsity;
+        let mut picked = match &self.settings.threshold {
             Threshold::Private(peeler) => {
-                peeler.peel(&v, self.settings.sparsity, noise, &mut self.scratch, &mut self.picked)?;
+                let picking = Picking::Largest { count, peeler };
+                let question = Question { numbers: None, picking, vector: Some(Added::Values(peeler)) };
+                let answer = release(&question, &mut Moved(v), noise)?;
+                let pairs = answer.picks.iter().zip(answer.vector);
+                pairs.map(|(pick, value)| Pick { index: pick.column, value }).collect()
             }
-            Threshold::NotPrivate => largest(&v, self.settings.sparsity, &mut self.picked)?,
-        }
+            Threshold::NotPrivate => largest(&v, count)?,
+        };
         // ... to here. What was picked is public.
-        self.picked.sort_unstable_by_key(|pick| pick.index);
-        let values: Vec<f64> = self.picked.iter().map(|pick| self.lattice.value(pick.value)).collect();
+        picked.sort_unstable_by_key(|pick| pick.index);
+        let values: Vec<f64> = picked.iter().map(|pick| self.lattice.value(pick.value)).collect();
         let projected = project_l1(&values, self.settings.l1_radius, Level::BASELINE)?;
-        let pairs = self.picked.iter().map(|pick| pick.index).zip(projected);
+        let pairs = picked.iter().map(|pick| pick.index).zip(projected);
         Theta::from_pairs(pairs.filter(|(_, value)| *value != 0.0), theta.dimension())
     }
 }
@@ -183,13 +204,11 @@ fn inside_ball(start: Theta, l1_radius: f64) -> Result<Theta> {
     Theta::from_pairs(pairs.filter(|(_, value)| *value != 0.0), start.dimension())
 }
 
-fn largest(v: &[i64], count: usize, picked: &mut Vec<Pick>) -> Result<()> {
+fn largest(v: &[i64], count: usize) -> Result<Vec<Pick>> {
     let mut order = with_room(v.len())?;
     order.extend(0..v.len());
     order.sort_by_key(|j: &usize| std::cmp::Reverse(v[*j].unsigned_abs()));
-    picked.clear();
-    picked.extend(order[..count].iter().map(|index| Pick { index: *index, value: v[*index] }));
-    Ok(())
+    Ok(order[..count].iter().map(|index| Pick { index: *index, value: v[*index] }).collect())
 }
 
 #[cfg(test)]

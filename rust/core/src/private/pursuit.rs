@@ -1,97 +1,214 @@
-//! One episode of pursuit, from rows to what is released of them: picks outside the public columns, then one Gaussian
-//! vector about the public ones and those just picked.
+//! What an episode of pursuit asks of rows: the private integers of its release, of rows of this process.
 //!
-//! | step | here |
+//! | [`Sums`] | integers |
 //! |---|---|
-//! | integer sums of all columns | [`relative_sums`] |
-//! | **noise**: picks of new columns, by the exponential mechanism | [`ColumnPicker`] |
-//! | integer sums on the public and the new columns | [`settled_sums`], and where they are asked for [`row_numbers`] |
-//! | **noise**: one vector of them | [`release_vector`] |
+//! | numbers | three of whole rows: [`row_numbers`] |
+//! | candidates | gradients of all columns relative to the public ones: [`relative_sums`] |
+//! | further | the same at residuals less what the picks so far may explain |
+//! | vector | gradients, second moments and the residuals' size on public and picked columns: [`settled_sums`] |
 //!
-//! Sums live in here and end with the call: nothing private leaves. What noise there must be is the caller's to say and
-//! to price.
+//! Rows may also be a part of an episode's: the integers of parts are added up ([`Asked`] is all that another process
+//! has to know), and the bits are those of all rows together.
 
-use crate::noise::entropy::NoiseSource;
-use crate::noise::gaussian_vector::release_vector;
+use std::borrow::Cow;
+
+use crate::private::episode::Sums;
 use crate::private::gradient::Plan;
-use crate::private::peel::{ColumnPick, ColumnPicker};
+use crate::private::peel::ColumnPick;
 use crate::private::relative::numbers::{Ruler, ValueRows, row_numbers};
 use crate::private::relative::pass::{Kept, Public, relative_sums};
 use crate::private::relative::settled::{Measure, Settled, settled_sums};
-use crate::private::relative::shifted::ShiftedRows;
-use crate::private::relative::support::ColumnRows;
+use crate::private::relative::shifted::{Moved, ShiftedRows, shifted_sums};
+use crate::private::relative::support::{Chosen, ColumnRows};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::memory::{with_room, zeros};
+use crate::runtime::memory::{copied, with_room, zeros};
+use crate::runtime::parallel::{for_each, threads_for};
+
+/// A picked column takes no more off a row's residual than at this many times its typical value: contexts that are
+/// larger than was told do not make it worse than a sign.
+const FARTHEST: f64 = 2.0;
+
+/// Rows handed to a thread at a time, and values below which one thread is faster.
+const BLOCK_ROWS: usize = 1 << 11;
+const SERIAL_BELOW: usize = 1 << 16;
 
 /// What an episode asks of its rows, fixed before they are read. Public.
-pub struct Question<'a> {
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
     /// What rewards are compared with, and the clip of candidates.
     pub public: Public<'a>,
-    /// What picks.
-    pub picker: ColumnPicker,
-    /// How many columns are picked; none if 0.
-    pub picks: usize,
+    /// What a pick is assumed to explain of a reward, where a row's value is that of the constant column, while later
+    /// ones are picked.
+    pub assumed: f64,
     /// Bounds of what is measured on the `m` columns that are public then.
     pub measure: Measure<'a>,
     /// What whole rows are measured with, if they are.
     pub ruler: Option<Ruler<'a>>,
-    /// Standard deviations: of `m` gradients, of second moments on and above the diagonal row after row, of the size of
-    /// residuals, and of three numbers of whole rows if they are measured.
-    pub sigmas: &'a [u64],
 }
 
-/// What may be seen of an episode.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// New columns in the order picked.
-    pub picks: Vec<ColumnPick>,
-    /// Noisy sums, in the order of [`Question::sigmas`].
-    pub vector: Vec<i64>,
-}
-
-/// Release what is asked. Every call is a release: twice on the same rows costs twice.
+/// Standard deviations of the vector on `m` columns, from those of gradients, of second moments above the diagonal and of
+/// the size of residuals.
 ///
-/// # Errors
-/// If lengths do not fit, a parameter breaks its rule, a row is not canonical, or there is no memory or entropy. Then
-/// nothing is released.
-pub fn pursue<R: ColumnRows + ShiftedRows + ValueRows>(
-    rows: &R,
-    rewards: &[f64],
-    present: Option<&[u8]>,
-    question: &Question<'_>,
-    noise: &mut impl NoiseSource,
-    plan: Plan,
-) -> Result<Answer> {
-    let Question { public, picker, picks, measure, ruler, sigmas } = question;
-    let (n, filled) = (ColumnRows::rows(rows), 1 + public.columns.len());
-    let mut support = zeros(n.checked_mul(filled).ok_or(Error::Memory)?)?;
-    let mut residuals = zeros(n)?;
-    let kept = Kept { support: &mut support, width: filled, residuals: &mut residuals };
-    let scores = relative_sums(rows, rewards, present, *public, kept, plan)?;
-    let picks = picker.pick(&scores, public.columns, *picks, noise)?;
-    let mut columns = with_room(picks.len())?;
-    columns.extend(picks.iter().map(|pick| pick.column));
-    let mut units = with_room(columns.len())?;
-    units.extend(public.units.iter().flat_map(|units| columns.iter().map(|column| units[*column])));
-    let settled = Settled {
-        support: &support,
-        filled,
-        columns: &columns,
-        units: public.units.map(|_| &units[..]),
-        residuals: &residuals,
-        present,
-    };
-    let sums = settled_sums(rows, settled, *measure, plan)?;
-    let m = filled + columns.len();
-    let mut vector = with_room(sigmas.len().max(m * (m + 3) / 2 + 4))?;
-    vector.extend_from_slice(&sums.gradient);
-    (0..m).for_each(|i| vector.extend_from_slice(&sums.moments[i * m + i..(i + 1) * m]));
-    vector.push(sums.size);
-    if let Some(ruler) = ruler {
-        vector.extend(row_numbers(rows, *ruler, present, plan)?);
+/// Noise on the diagonal is at least sqrt(2) times that above it: the sensitivity `radius^4` of second moments counts on
+/// it, `|v v' - w w'|_F^2 <= 2 radius^4` with every entry above the diagonal counted twice.
+pub fn vector_sigmas(m: usize, [gradient, moments, size]: [u64; 3]) -> Vec<u64> {
+    let squared = u128::from(moments) * u128::from(moments);
+    let diagonal = (2 * squared).isqrt() as u64 + 1;
+    let mut sigmas = vec![gradient; m];
+    for row in 0..m {
+        sigmas.push(diagonal);
+        sigmas.extend(std::iter::repeat_n(moments, m - row - 1));
     }
-    release_vector(&mut vector, sigmas, noise)?;
-    Ok(Answer { picks, vector })
+    sigmas.push(size);
+    sigmas
+}
+
+/// Rows that pursuit can read.
+pub trait PursuitRows: ColumnRows + ShiftedRows + ValueRows {}
+impl<R: ColumnRows + ShiftedRows + ValueRows> PursuitRows for R {}
+
+/// The private integers of rows of this process; they end with this value.
+pub struct RowSums<'a, R> {
+    rows: &'a R,
+    rewards: &'a [f64],
+    present: Option<&'a [u8]>,
+    asked: &'a Asked<'a>,
+    plan: Plan,
+    kept: Option<Residuals>,
+}
+
+/// The constant and the public columns of each row, and what they leave of its reward.
+struct Residuals {
+    support: Vec<f64>,
+    residuals: Vec<f64>,
+}
+
+impl<'a, R: PursuitRows> RowSums<'a, R> {
+    /// Sums of `rows`, of which none is read yet.
+    pub fn new(
+        rows: &'a R,
+        rewards: &'a [f64],
+        present: Option<&'a [u8]>,
+        asked: &'a Asked<'a>,
+        plan: Plan,
+    ) -> Self {
+        RowSums { rows, rewards, present, asked, plan, kept: None }
+    }
+
+    /// Integers of all columns, and what is kept of the rows for the steps that follow.
+    fn first_pass(&self) -> Result<(Vec<i64>, Residuals)> {
+        let (n, width) = (ColumnRows::rows(self.rows), 1 + self.asked.public.columns.len());
+        let mut support = zeros(n.checked_mul(width).ok_or(Error::Memory)?)?;
+        let mut residuals = zeros(n)?;
+        let kept = Kept { support: &mut support, width, residuals: &mut residuals };
+        let scores =
+            relative_sums(self.rows, self.rewards, self.present, self.asked.public, kept, self.plan)?;
+        Ok((scores, Residuals { support, residuals }))
+    }
+
+    /// What is kept; rows are read for it where nothing was picked before.
+    fn kept(&mut self) -> Result<&Residuals> {
+        if self.kept.is_none() {
+            self.kept = Some(self.first_pass()?.1);
+        }
+        Ok(self.kept.as_ref().expect("set above"))
+    }
+
+    fn counts(&self, i: usize) -> bool {
+        self.present.is_none_or(|flags| flags[i] != 0)
+    }
+
+    /// Residuals less what the picks may explain, and what is taken off all coordinates of each row. What is no number
+    /// in them counts as 0 in sums.
+    fn less_explained(
+        &self,
+        kept: &Residuals,
+        picked: &[ColumnPick],
+    ) -> Result<(Vec<f64>, Option<Vec<f64>>)> {
+        let Public { one, shift, units, .. } = self.asked.public;
+        let mut columns = with_room(picked.len())?;
+        columns.extend(picked.iter().map(|pick| pick.column));
+        let chosen = Chosen::new(&columns, ColumnRows::columns(self.rows))?;
+        let most = FARTHEST * one;
+        let width = 1 + self.asked.public.columns.len();
+        let mut left = copied(&kept.residuals)?;
+        let mut shifts = zeros(if shift.is_some() { left.len() } else { 0 })?;
+        if let Some(shift) = shift {
+            for (sum, row) in shifts.iter_mut().zip(kept.support.chunks_exact(width)) {
+                *sum = row.iter().zip(shift).fold(0.0, |sum, (value, weight)| sum + weight * value);
+            }
+        }
+        let threads = threads_for(self.plan.threads, left.len() * picked.len(), SERIAL_BELOW);
+        for_each(threads, left.chunks_mut(BLOCK_ROWS).enumerate(), |(block, left)| {
+            let mut values = zeros(picked.len())?;
+            for (offset, left) in left.iter_mut().enumerate() {
+                let i = block * BLOCK_ROWS + offset;
+                if !self.counts(i) {
+                    continue;
+                }
+                values.fill(0.0);
+                self.rows.read(i, &chosen, |place, value| values[place] = value)?;
+                for (pick, value) in picked.iter().zip(&values) {
+                    let value = units.map_or(*value, |units| value / units[pick.column]);
+                    *left -= pick.sign as f64 * self.asked.assumed / one * value.clamp(-most, most);
+                }
+            }
+            Ok(())
+        })?;
+        Ok((left, shift.map(|_| shifts)))
+    }
+}
+
+impl<R: PursuitRows> Sums for RowSums<'_, R> {
+    type Error = Error;
+
+    fn numbers(&mut self) -> Result<Vec<i64>> {
+        let ruler =
+            self.asked.ruler.ok_or_else(|| Error::invalid("rows are not measured in this episode"))?;
+        copied(&row_numbers(self.rows, ruler, self.present, self.plan)?)
+    }
+
+    fn candidates(&mut self) -> Result<Cow<'_, [i64]>> {
+        let (scores, kept) = self.first_pass()?;
+        self.kept = Some(kept);
+        Ok(Cow::Owned(scores))
+    }
+
+    fn further(&mut self, picked: &[ColumnPick]) -> Result<Cow<'_, [i64]>> {
+        self.kept()?;
+        let kept = self.kept.as_ref().expect("set above");
+        let (left, shifts) = self.less_explained(kept, picked)?;
+        let Public { units, clip, .. } = self.asked.public;
+        let present = self.present;
+        let moved = Moved { residuals: &left, shifts: shifts.as_deref(), units, clip, present, first: 0 };
+        shifted_sums(self.rows, moved, self.plan).map(Cow::Owned)
+    }
+
+    /// `m` gradients, second moments on and above the diagonal row after row, and the size of residuals.
+    fn vector(&mut self, picked: &[ColumnPick]) -> Result<Vec<i64>> {
+        let (rows, present, asked, plan) = (self.rows, self.present, self.asked, self.plan);
+        let kept = self.kept()?;
+        let filled = 1 + asked.public.columns.len();
+        let mut columns = with_room(picked.len())?;
+        columns.extend(picked.iter().map(|pick| pick.column));
+        let mut units = with_room(columns.len())?;
+        units.extend(asked.public.units.iter().flat_map(|units| columns.iter().map(|column| units[*column])));
+        let settled = Settled {
+            support: &kept.support,
+            filled,
+            columns: &columns,
+            units: asked.public.units.map(|_| &units[..]),
+            residuals: &kept.residuals,
+            present,
+        };
+        let sums = settled_sums(rows, settled, asked.measure, plan)?;
+        let m = filled + columns.len();
+        let mut vector = with_room(m * (m + 3) / 2 + 1)?;
+        vector.extend_from_slice(&sums.gradient);
+        (0..m).for_each(|i| vector.extend_from_slice(&sums.moments[i * m + i..(i + 1) * m]));
+        vector.push(sums.size);
+        Ok(vector)
+    }
 }
 
 #[cfg(test)]
@@ -99,18 +216,27 @@ mod tests {
     use super::*;
     use crate::matrix::{Csr, Dense};
     use crate::noise::entropy::predictable::SeededNoise;
+    use crate::noise::gaussian_vector::release_vector;
+    use crate::private::draws::{Added, Call, Recording};
+    use crate::private::episode::{Answer, Picking, Question, Signs, release};
     use crate::private::gradient::Loss;
+    use crate::private::peel::ColumnPicker;
 
     const WHITEN: [f64; 16] =
         [1.0, 0.1, 0.0, 0.0, 0.1, 0.9, 0.0, 0.2, 0.0, 0.0, 1.1, 0.0, 0.0, 0.2, 0.0, 1.0];
     const UNITS: [f64; 6] = [1.0, 2.0, 0.5, 1.0, 3.0, 1.0];
+    const N: usize = 50;
 
     fn values(n: usize) -> Vec<f32> {
         (0..6 * n).map(|i| if i % 5 == 0 { 0.0 } else { (i * 37 % 101) as f32 * 0.04 - 2.0 }).collect()
     }
 
-    fn question<'a>(sigmas: &'a [u64], units: Option<&'a [f64]>, whole: bool, signed: bool) -> Question<'a> {
-        Question {
+    fn rewards(n: usize) -> Vec<f64> {
+        (0..n).map(|i| (i as f64 * 0.37).sin() * 2.0).collect()
+    }
+
+    fn asked(units: Option<&[f64]>, assumed: f64) -> Asked<'_> {
+        Asked {
             public: Public {
                 one: 1.5,
                 columns: &[3],
@@ -121,26 +247,67 @@ mod tests {
                 range: None,
                 clip: 1.3,
             },
-            picker: ColumnPicker::new(40_000, signed).expect("valid"),
-            picks: 2,
+            assumed,
             measure: Measure { whiten: &WHITEN, clip: 0.9, radius: 4095, scale: 700.0, cap: 2.5 },
-            ruler: whole.then_some(Ruler { size: 1.1, octaves: 8.0, units }),
-            sigmas,
+            ruler: Some(Ruler { size: 1.1, octaves: 8.0, units }),
+        }
+    }
+
+    fn question(sigmas: &[u64], signs: Signs, following: bool) -> Question<'_> {
+        Question {
+            numbers: Some(Added::Gaussian(&[70_000, 80_000, 90_000])),
+            picking: Picking::Columns { count: 2, scale: 40_000, signs, following, excluded: &[3] },
+            vector: Some(Added::Gaussian(sigmas)),
         }
     }
 
     /// The steps one by one, on the same words.
     fn in_steps(
         rows: &Dense<'_, f32>,
-        rewards: &[f64],
-        asked: &Question<'_>,
+        asked: &Asked<'_>,
+        sigmas: &[u64],
+        signed: bool,
+        following: bool,
         noise: &mut SeededNoise,
     ) -> Answer {
-        let (n, plan) = (rewards.len(), Plan::default());
-        let (mut support, mut residuals) = (vec![0.0; 2 * n], vec![0.0; n]);
+        let (plan, rewards) = (Plan::default(), rewards(N));
+        let mut numbers = row_numbers(rows, asked.ruler.expect("set"), None, plan).expect("valid").to_vec();
+        release_vector(&mut numbers, &[70_000, 80_000, 90_000], noise).expect("valid");
+        let (mut support, mut residuals) = (vec![0.0; 2 * N], vec![0.0; N]);
         let kept = Kept { support: &mut support, width: 2, residuals: &mut residuals };
-        let scores = relative_sums(rows, rewards, None, asked.public, kept, plan).expect("valid");
-        let picks = asked.picker.pick(&scores, &[3], 2, noise).expect("valid");
+        let scores = relative_sums(rows, &rewards, None, asked.public, kept, plan).expect("valid");
+        let picker = |signed| ColumnPicker::new(40_000, signed).expect("valid");
+        let unit = |column: usize| asked.public.units.map_or(1.0, |units| units[column]);
+        let mut picks;
+        if following {
+            picks = picker(true).pick(&scores, &[3], 1, noise).expect("valid");
+            let first = picks[0];
+            let left: Vec<f64> = (0..N)
+                .map(|i| {
+                    let value = f64::from(rows.row(i)[first.column]) / unit(first.column);
+                    residuals[i] - first.sign as f64 * asked.assumed / 1.5 * value.clamp(-3.0, 3.0)
+                })
+                .collect();
+            let shifts: Vec<f64> = support.chunks(2).map(|row| 0.0 + 0.1 * row[0] + 0.3 * row[1]).collect();
+            let moved = Moved {
+                residuals: &left,
+                shifts: Some(&shifts),
+                units: asked.public.units,
+                clip: 1.3,
+                present: None,
+                first: 0,
+            };
+            let scores = shifted_sums(rows, moved, plan).expect("valid");
+            picks.extend(picker(signed).pick(&scores, &[3, first.column], 1, noise).expect("valid"));
+            if !signed {
+                picks[1].sign = 0;
+            }
+        } else {
+            picks = picker(signed).pick(&scores, &[3], 2, noise).expect("valid");
+            if !signed {
+                picks.iter_mut().for_each(|pick| pick.sign = 0);
+            }
+        }
         let columns = [picks[0].column, picks[1].column];
         let units = asked.public.units.map(|units| columns.map(|column| units[column]));
         let settled = Settled {
@@ -157,30 +324,29 @@ mod tests {
             vector.push(sums.moments[4 * i + j]);
         }
         vector.push(sums.size);
-        if let Some(ruler) = asked.ruler {
-            vector.extend(row_numbers(rows, ruler, None, plan).expect("valid"));
-        }
-        release_vector(&mut vector, asked.sigmas, noise).expect("valid");
-        Answer { picks, vector }
+        release_vector(&mut vector, sigmas, noise).expect("valid");
+        Answer { numbers, picks, vector }
     }
 
     #[test]
-    fn one_call_is_its_steps_on_the_same_words() {
-        let n = 50;
-        let values = values(n);
-        let rows = Dense::new(&values, n, 6).expect("valid");
-        let rewards: Vec<f64> = (0..n).map(|i| (i as f64 * 0.37).sin() * 2.0).collect();
+    fn a_release_is_its_steps_on_the_same_words() {
+        let values = values(N);
+        let (rows, rewards) = (Dense::new(&values, N, 6).expect("valid"), rewards(N));
+        let sigmas: Vec<u64> = (0..15).map(|i| 1 + 1000 * i).collect();
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..40 {
             for units in [None, Some(&UNITS[..])] {
-                for (whole, signed) in [(false, true), (true, false)] {
-                    let sigmas: Vec<u64> = (0..15 + 3 * u64::from(whole)).map(|i| 1 + 1000 * i).collect();
-                    let asked = question(&sigmas, units, whole, signed);
+                for (signs, following) in
+                    [(Signs::All, false), (Signs::None, false), (Signs::All, true), (Signs::AllButLast, true)]
+                {
+                    let asked = asked(units, if following { 0.4 } else { 0.0 });
                     let (one, two) = (&mut SeededNoise::new(seed, 0), &mut SeededNoise::new(seed, 0));
-                    let found = pursue(&rows, &rewards, None, &asked, one, Plan::default()).expect("valid");
-                    assert_eq!(found, in_steps(&rows, &rewards, &asked, two));
+                    let sums = &mut RowSums::new(&rows, &rewards, None, &asked, Plan::default());
+                    let found = release(&question(&sigmas, signs, following), sums, one).expect("valid");
+                    let signed = signs == Signs::All;
+                    assert_eq!(found, in_steps(&rows, &asked, &sigmas, signed, following, two));
                     assert_eq!(one.words_drawn(), two.words_drawn());
-                    seen.insert(found.picks[0].column);
+                    seen.insert(found.picks[1].column);
                 }
             }
         }
@@ -189,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn sparse_rows_and_threads_change_nothing_and_rows_that_are_absent_are_not_read() {
+    fn sparse_rows_threads_and_parts_change_nothing_and_rows_that_are_absent_are_not_read() {
         let n = 64;
         let mut values = values(n);
         let rewards = vec![0.5; n];
@@ -206,34 +372,91 @@ mod tests {
         values[6 * 7..6 * 8].fill(f32::NAN);
         let dense = Dense::new(&values, n, 6).expect("valid");
         let sparse = Csr::new(&offsets, &columns, &data, 6).expect("valid");
-        let sigmas = [1u64; 18];
-        let asked = question(&sigmas, None, true, true);
-        let release = |threads| {
+        let (sigmas, asked) = ([1u64; 15], asked(None, 0.4));
+        let question = question(&sigmas, Signs::All, true);
+        let released = |threads| {
             let plan = Plan { threads: Some(threads), block_rows: Some(9), ..Plan::default() };
             let noise = || SeededNoise::new(3, 0);
-            let one = pursue(&dense, &rewards, Some(&present), &asked, &mut noise(), plan).expect("valid");
-            let two = pursue(&sparse, &rewards, Some(&present), &asked, &mut noise(), plan).expect("valid");
-            assert_eq!(one, two);
+            let mut sums = RowSums::new(&dense, &rewards, Some(&present), &asked, plan);
+            let one = release(&question, &mut sums, &mut noise()).expect("valid");
+            let mut sums = RowSums::new(&sparse, &rewards, Some(&present), &asked, plan);
+            assert_eq!(one, release(&question, &mut sums, &mut noise()).expect("valid"));
             one
         };
-        assert_eq!(release(1), release(3));
+        assert_eq!(released(1), released(3));
+        // Parts of the rows add up to all of them, at every step.
+        let picked = [ColumnPick { column: 1, sign: -1 }, ColumnPick { column: 4, sign: 1 }];
+        let of = |from: usize, to: usize| {
+            let rows = Dense::new(&values[6 * from..6 * to], to - from, 6).expect("valid");
+            let flags = Some(&present[from..to]);
+            let mut sums = RowSums::new(&rows, &rewards[from..to], flags, &asked, Plan::default());
+            let mut all = sums.numbers().expect("valid");
+            all.extend(sums.candidates().expect("valid").iter());
+            all.extend(sums.further(&picked).expect("valid").iter());
+            all.extend(sums.vector(&picked).expect("valid"));
+            all
+        };
+        let parts = [of(0, 20), of(20, 21), of(21, n)];
+        let added: Vec<i64> = (0..parts[0].len()).map(|i| parts.iter().map(|part| part[i]).sum()).collect();
+        assert_eq!(added, of(0, n));
     }
 
     #[test]
     fn what_does_not_fit_releases_nothing() {
         let values = values(10);
         let rows = Dense::new(&values, 10, 6).expect("valid");
-        let rewards = [0.5; 10];
-        let fails = |asked: &Question<'_>| {
+        let fails = |question: Question<'_>, asked: &Asked<'_>| {
             let noise = &mut SeededNoise::new(1, 0);
-            pursue(&rows, &rewards, None, asked, noise, Plan::default()).is_err()
+            release(&question, &mut RowSums::new(&rows, &[0.5; 10], None, asked, Plan::default()), noise)
+                .is_err()
         };
-        let sigmas = [5u64; 15];
-        assert!(!fails(&question(&sigmas, None, false, true)));
-        assert!(fails(&question(&sigmas[..14], None, false, true)));
-        assert!(fails(&question(&sigmas, None, true, true)));
-        assert!(fails(&question(&[0; 15], None, false, true)));
-        assert!(fails(&Question { picks: 6, ..question(&sigmas, None, false, true) }));
-        assert!(fails(&question(&sigmas, Some(&UNITS[..5]), false, true)));
+        let (sigmas, usual) = ([5u64; 15], asked(None, 0.4));
+        assert!(!fails(question(&sigmas, Signs::All, true), &usual));
+        assert!(fails(question(&sigmas[..14], Signs::All, true), &usual));
+        assert!(fails(question(&[0; 15], Signs::All, true), &usual));
+        assert!(fails(question(&sigmas, Signs::AllButLast, false), &usual));
+        assert!(fails(question(&sigmas, Signs::All, true), &asked(Some(&UNITS[..5]), 0.4)));
+        assert!(fails(question(&sigmas, Signs::All, true), &Asked { ruler: None, ..usual }));
+        let many =
+            Picking::Columns { count: 6, scale: 9, signs: Signs::All, following: true, excluded: &[3] };
+        assert!(fails(Question { picking: many, ..question(&sigmas, Signs::All, true) }, &usual));
+    }
+
+    #[test]
+    fn a_recording_keeps_what_noise_is_asked_for_and_shows_no_sum() {
+        let values = values(N);
+        let (rows, rewards) = (Dense::new(&values, N, 6).expect("valid"), rewards(N));
+        let (sigmas, asked) = ([7u64; 15], asked(None, 0.4));
+        let given = [ColumnPick { column: 4, sign: -1 }, ColumnPick { column: 0, sign: 1 }];
+        let mut noise = Recording::new(given);
+        let mut sums = RowSums::new(&rows, &rewards, None, &asked, Plan::default());
+        let answer = release(&question(&sigmas, Signs::All, true), &mut sums, &mut noise).expect("valid");
+        assert_eq!(answer, Answer { numbers: vec![0; 3], picks: given.to_vec(), vector: vec![0; 15] });
+        let [Call::Vector { values: numbers, .. }, Call::Picks { scores, excluded, .. }, second, last] =
+            noise.calls()
+        else {
+            panic!("numbers, two picks, a vector")
+        };
+        let mut again = RowSums::new(&rows, &rewards, None, &asked, Plan::default());
+        assert_eq!(*numbers, again.numbers().expect("valid"));
+        assert_eq!(*scores, again.candidates().expect("valid").into_owned());
+        assert_eq!(*excluded, [3]);
+        let Call::Picks { scores, excluded, .. } = second else { panic!("a second pick") };
+        assert_eq!(*scores, again.further(&given[..1]).expect("valid").into_owned());
+        assert_eq!(*excluded, [3, 4]);
+        let expected = Call::Vector { values: again.vector(&given).expect("valid"), sigmas: sigmas.to_vec() };
+        assert_eq!(*last, expected);
+        // Picks that can't be made are refused: an audit would count them as outcomes.
+        let mut wrong = Recording::new([ColumnPick { column: 3, sign: 1 }]);
+        assert!(release(&question(&sigmas, Signs::All, true), &mut again, &mut wrong).is_err());
+    }
+
+    #[test]
+    fn the_diagonal_of_second_moments_has_sqrt_2_times_the_noise() {
+        assert_eq!(vector_sigmas(2, [5, 1000, 9]), [5, 5, 1415, 1000, 1415, 9]);
+        for moments in [1u64, 2, 12_345, (1 << 40) - 1] {
+            let diagonal = u128::from(vector_sigmas(1, [1, moments, 1])[1]);
+            assert!(diagonal * diagonal > 2 * u128::from(moments) * u128::from(moments));
+        }
     }
 }

@@ -17,7 +17,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.draw import Drawn
+from fliphat import kernels
 from fliphat.lab.peers.statistics.moments import Statistic
 from fliphat.privacy import composition
 from fliphat.privacy.priced import PricedRelease, VectorNoise, fit_scales
@@ -81,7 +81,6 @@ class Noise:
         self.noise = noise
         self._sigmas = statistic.spread(noise)
         self._rng = rng
-        self._drawn = Drawn(rng)
 
     def __call__(self, sums: npt.NDArray[np.int64], times: int = 1) -> npt.NDArray[np.float64]:
         """Return sums with noise, public from here on; with `times`, that many independent noises."""
@@ -89,8 +88,13 @@ class Noise:
             # The sum of so many normals, drawn at once: rows of a simulation protect nobody.
             scales = self._sigmas * math.sqrt(times)
             return np.asarray(sums + np.rint(self._rng.normal(size=len(sums)) * scales), np.float64)
-        released = self._drawn.vector(sums, self._sigmas)
-        nothing = np.zeros_like(sums)
+        released = self._drawn(sums)
         for _ in range(times - 1):
-            released += self._drawn.vector(nothing, self._sigmas)
+            released += self._drawn(np.zeros_like(sums))
         return released
+
+    def _drawn(self, sums: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        if self._rng is None:
+            return kernels.gaussian_release(sums, self._sigmas).astype(np.float64)
+        noise: npt.NDArray[np.float64] = np.rint(self._rng.normal(size=len(sums)) * self._sigmas)
+        return sums + noise

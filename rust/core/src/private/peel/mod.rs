@@ -29,7 +29,7 @@ use crate::noise::exact::laplace::DiscreteLaplace;
 use crate::noise::exact::rounded::RoundedGaussian;
 use crate::noise::observe::drawn;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::memory::make_room;
+use crate::runtime::memory::{make_room, with_room};
 use exponential::{ExponentialMechanism, ExponentialScratch};
 use noisy_max::{NoisyMax, NoisyMaxScratch};
 
@@ -145,6 +145,16 @@ impl Peeler {
         })
     }
 
+    /// Scale of a pick.
+    pub fn pick_scale(&self) -> u64 {
+        self.pick_scale
+    }
+
+    /// Scale of a value's noise.
+    pub fn value_scale(&self) -> u64 {
+        self.value_scale
+    }
+
     /// The same peeler decided by integers alone. For tests.
     #[doc(hidden)]
     pub fn always_exact(self) -> Self {
@@ -166,8 +176,7 @@ impl Peeler {
     /// their values' noise is fresh.
     ///
     /// # Errors
-    /// If `count` exceeds the length of `v`, that length is 2^32 or more, a coordinate is 2^62 or more in
-    /// magnitude, or there is no memory for the work. Then nothing is released.
+    /// As [`pick`](Self::pick) and [`add`](Self::add).
     pub fn peel(
         &self,
         v: &[i64],
@@ -175,6 +184,29 @@ impl Peeler {
         noise: &mut impl NoiseSource,
         scratch: &mut PeelScratch,
         picked: &mut Vec<Pick>,
+    ) -> Result<()> {
+        picked.clear();
+        let (mut columns, mut values) = (Vec::new(), with_room(count.min(v.len()))?);
+        self.pick(v, count, noise, scratch, &mut columns)?;
+        values.extend(columns.iter().map(|index| v[*index]));
+        self.add(&mut values, noise)?;
+        make_room(picked, columns.len())?;
+        picked.extend(columns.into_iter().zip(values).map(|(index, value)| Pick { index, value }));
+        Ok(())
+    }
+
+    /// Picks `count` coordinates of `v` one after the other and writes them to `picked`, in that order.
+    ///
+    /// # Errors
+    /// If `count` exceeds the length of `v`, that length is 2^32 or more, a coordinate is 2^62 or more in
+    /// magnitude, or there is no memory for the work. Then nothing is released.
+    pub fn pick(
+        &self,
+        v: &[i64],
+        count: usize,
+        noise: &mut impl NoiseSource,
+        scratch: &mut PeelScratch,
+        picked: &mut Vec<usize>,
     ) -> Result<()> {
         picked.clear();
         if count > v.len() {
@@ -186,36 +218,50 @@ impl Peeler {
         if v.len() > u32::MAX as usize {
             return Err(Error::invalid("v must have fewer than 2**32 elements"));
         }
-        let largest = v.iter().map(|x| x.unsigned_abs()).max().unwrap_or(0);
-        if largest >= MAGNITUDE_LIMIT {
-            return Err(Error::invalid("v must lie strictly between -2**62 and 2**62"));
-        }
+        let largest = checked_largest(v)?;
         if count == 0 {
             return Ok(());
         }
         make_room(picked, count)?;
         let mut keep = |index: usize| {
-            picked.push(Pick { index, value: v[index] });
+            picked.push(index);
             true
         };
         drawn(self.picks.law(), repeat_n(self.pick_scale, count));
         match &self.picks {
             PickSampler::Exponential(picks) => {
-                picks.pick(v, largest, count, noise, &mut scratch.exponential, &mut keep)?;
+                picks.pick(v, largest, count, noise, &mut scratch.exponential, &mut keep)
             }
-            PickSampler::Laplace(picks) => picks.pick(v, count, noise, &mut scratch.noisy_max, &mut keep)?,
+            PickSampler::Laplace(picks) => picks.pick(v, count, noise, &mut scratch.noisy_max, &mut keep),
         }
-        drawn(self.values.law(), repeat_n(self.value_scale, picked.len()));
-        for pick in picked.iter_mut() {
+    }
+
+    /// Adds fresh noise to each of `values`: clamp(value + noise, +-(2^62 - 1)).
+    ///
+    /// # Errors
+    /// If a value is 2^62 or more in magnitude. Then nothing is released.
+    pub fn add(&self, values: &mut [i64], noise: &mut impl NoiseSource) -> Result<()> {
+        checked_largest(values)?;
+        drawn(self.values.law(), repeat_n(self.value_scale, values.len()));
+        for value in values {
             let draw = match &self.values {
                 ValueSampler::Gaussian(sampler) => sampler.sample(noise),
                 ValueSampler::RoundedGaussian(sampler) => sampler.sample(noise),
                 ValueSampler::Laplace(sampler) => sampler.sample(noise),
             };
-            pick.value = released(pick.value, draw);
+            *value = released(*value, draw);
         }
         Ok(())
     }
+}
+
+/// The largest magnitude of integers that leave room for noise.
+fn checked_largest(v: &[i64]) -> Result<u64> {
+    let largest = v.iter().map(|x| x.unsigned_abs()).max().unwrap_or(0);
+    if largest >= MAGNITUDE_LIMIT {
+        return Err(Error::invalid("v must lie strictly between -2**62 and 2**62"));
+    }
+    Ok(largest)
 }
 
 /// clamp(value + noise) as post-processing of the exact sum: noise that saturated at 2^63 - 1 clamps just

@@ -22,6 +22,7 @@
 mod elementary;
 mod gaussian;
 mod pick;
+pub mod scales;
 mod value;
 
 use crate::runtime::error::{Error, Result};
@@ -81,6 +82,14 @@ impl Event {
     fn size(self) -> f64 {
         match self {
             Event::Pick(size) | Event::Gaussian(size) => size,
+        }
+    }
+
+    /// The event with `factor` times the size.
+    fn times(self, factor: f64) -> Event {
+        match self {
+            Event::Pick(size) => Event::Pick(size * factor),
+            Event::Gaussian(size) => Event::Gaussian(size * factor),
         }
     }
 

@@ -1,8 +1,7 @@
-"""An episode's private sums, in integers. Private: nothing here leaves without noise.
+"""The integer sums of an episode of pursuit, of simulated rows: a plan has no others.
 
-Each function says by how much replacing one row can move its result. Every row's integers are a function of
-that row and of public numbers alone, computed element by element in a fixed order; the rows' integers are
-then added exactly. A row that is not present counts as one of zeros.
+People's rows never come here: what a policy releases is summed and drawn in one native call
+(:mod:`fliphat.fit.release`).
 """
 
 from __future__ import annotations
@@ -14,20 +13,7 @@ import numpy.typing as npt
 
 from fliphat import kernels
 
-__all__ = [
-    "LIMIT",
-    "Public",
-    "candidate_sums",
-    "further_sums",
-    "near",
-    "release",
-    "row_numbers",
-    "settled_sums",
-    "windows",
-]
-
-#: Largest size of one row's integer.
-LIMIT: Final = 2**15
+__all__ = ["Public", "candidate_sums", "further_sums", "settled_sums"]
 
 #: A picked column takes no more off a row's residual than at this many times its typical value: contexts that
 #: are larger than was told do not make it worse than a sign.
@@ -115,7 +101,7 @@ def further_sums(
     present: _Present,
     *,
     one: float,
-    taken: float,
+    assumed: float,
     shift: _Floats | None,
     clip: float,
     units: _Floats | None = None,
@@ -124,7 +110,7 @@ def further_sums(
     """Return the sums of :func:`candidate_sums` at smaller residuals, and these residuals.
 
     They are less what columns that were just picked may explain, so that the next is one that adds to them.
-    Where a picked column's value is `one`, it is assumed to explain `taken` times its sign; `support` and
+    Where a picked column's value is `one`, it is assumed to explain `assumed` times its sign; `support` and
     `left` are as that function left them. Replacing one row moves each sum by at most ``2 * LIMIT``.
 
     Rows that are not present count for nothing but are read: sparse ones must be canonical, as those of a
@@ -139,7 +125,7 @@ def further_sums(
     shifts = None if shift is None else np.zeros(len(left))
     with np.errstate(over="ignore", invalid="ignore"):
         for column, sign in zip(values.T, signs.tolist(), strict=True):
-            left = left - sign * taken / one * column
+            left = left - sign * assumed / one * column
         if shift is not None:
             for column, weight in zip(support.T, shift, strict=True):
                 shifts = shifts + weight * column
@@ -184,91 +170,3 @@ def settled_sums(
         present=present,
         threads=threads,
     )
-
-
-def release(
-    rows: Any,
-    rewards: _Floats,
-    present: _Present,
-    public: Public,
-    *,
-    pick_clip: float,
-    picks: int,
-    pick_scale: int,
-    signed: bool,
-    whiten: _Floats,
-    clip: float,
-    radius: int,
-    ball: float,
-    cap: float,
-    octaves: float | None,
-    sigmas: npt.NDArray[np.int64],
-    threads: int | None = None,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Release picks by `candidate_sums`, then `settled_sums` and `row_numbers` with noise, in one call.
-
-    Public from here on: what else those functions return ends with the call.
-    """
-    return kernels.pursuit_release(
-        rows,
-        rewards,
-        public.columns,
-        public.weights,
-        pick_clip=pick_clip,
-        picks=picks,
-        pick_scale=pick_scale,
-        whiten=whiten,
-        value_clip=clip,
-        radius=radius,
-        scale=radius / ball,
-        cap=cap,
-        sigmas=sigmas,
-        one=public.one,
-        shift=public.shift,
-        units=public.units,
-        loss=public.loss,
-        reward_range=public.reward_range,
-        signed=signed,
-        octaves=octaves,
-        present=present,
-        threads=threads,
-    )
-
-
-def row_numbers(
-    rows: Any,
-    present: _Present,
-    context_size: float,
-    octaves: float,
-    units: _Floats | None = None,
-    *,
-    threads: int | None = None,
-) -> tuple[int, int, int]:
-    """Return three sums over whole rows that say how large contexts are and what they have in common.
-
-    Of each row: log2 of the root mean square of its values that are not zero over `context_size`, in steps of
-    ``octaves / LIMIT``; its mean over that root, and the square of this, both in steps of ``1 / LIMIT``.
-    Replacing one row moves the first two by at most ``2 * LIMIT`` and the third by at most ``LIMIT``.
-    """
-    return kernels.row_numbers(rows, context_size, octaves, units=units, present=present, threads=threads)
-
-
-def near(values: _Floats, present: _Present, grid: _Floats, factor: float) -> npt.NDArray[np.int64]:
-    """Return how many of the values that came are within a factor of each point of a grid.
-
-    Replacing one value moves each by at most 1.
-    """
-    came = np.sort(values[present])
-    return (np.searchsorted(came, grid * factor) - np.searchsorted(came, grid / factor)).astype(np.int64)
-
-
-def windows(values: _Floats, present: _Present, step: float, most: int) -> npt.NDArray[np.int64]:
-    """Return how many of the values that came are within two steps of each multiple of a step, up to `most`.
-
-    Entry j is about ``(j + 2 - most) * step``; values beyond count at the ends. Replacing one value moves
-    each by at most 1.
-    """
-    cell = np.clip(np.floor(np.clip(values[present] / step, -2.0 * most, 2.0 * most)), -most, most - 1)
-    counts = np.bincount(cell.astype(np.int64) + most, minlength=2 * most).astype(np.int64)
-    pairs = counts[:-1] + counts[1:]
-    return pairs[:-2] + pairs[2:]
