@@ -16,7 +16,6 @@ __all__ = [
     "audit_peel",
     "audit_permute_and_flip",
     "ball_gradient",
-    "clipped_size",
     "clipped_sums",
     "gather_columns",
     "gaussian_release",
@@ -49,7 +48,6 @@ __all__ = [
     "simd_levels",
     "squared_loss_gradient",
     "sync_files",
-    "whitened_gradient",
 ]
 
 VERSION: Final[str]
@@ -160,9 +158,6 @@ def ball_gradient(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
-def clipped_size(
-    residuals: NDArray[np.float64], cap: float, present: NDArray[np.uint8] | None = None
-) -> int: ...
 def gather_columns(
     rows: _Rows,
     columns: NDArray[np.int64],
@@ -196,16 +191,6 @@ def shifted_gradient(
     clip: float,
     shifts: NDArray[np.float64] | None = None,
     units: NDArray[np.float64] | None = None,
-    present: NDArray[np.uint8] | None = None,
-    threads: int | None = None,
-    block_rows: int | None = None,
-    simd: str | None = None,
-) -> NDArray[np.int64]: ...
-def whitened_gradient(
-    values: NDArray[np.float64],
-    residuals: NDArray[np.float64],
-    whiten: NDArray[np.float64],
-    clip: float,
     present: NDArray[np.uint8] | None = None,
     threads: int | None = None,
     block_rows: int | None = None,
