@@ -21,7 +21,6 @@ __all__ = [
     "audit_peel",
     "audit_permute_and_flip",
     "ball_gradient",
-    "clipped_size",
     "clipped_sums",
     "gather_columns",
     "gaussian_release",
@@ -61,7 +60,6 @@ __all__ = [
     "sync_files",
     "taken_draws",
     "watch_draws",
-    "whitened_gradient",
 ]
 
 VERSION: Final[str]
@@ -182,9 +180,6 @@ def ball_gradient(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
-def clipped_size(
-    residuals: NDArray[np.float64], cap: float, present: NDArray[np.uint8] | None = None
-) -> int: ...
 def gather_columns(
     rows: _Rows,
     columns: NDArray[np.int64],
@@ -223,17 +218,6 @@ def shifted_gradient(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
-def whitened_gradient(
-    values: NDArray[np.float64],
-    residuals: NDArray[np.float64],
-    whiten: NDArray[np.float64],
-    clip: float,
-    present: NDArray[np.uint8] | None = None,
-    threads: int | None = None,
-    block_rows: int | None = None,
-    simd: str | None = None,
-) -> NDArray[np.int64]: ...
-
 class SecureNoise:
     protects: bool
     def __init__(self) -> None: ...

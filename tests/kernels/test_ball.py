@@ -189,22 +189,6 @@ def test_bad_values_make_a_zero_row_and_touch_no_other():
     assert (np.abs(sums).sum(axis=1) > 0).tolist() == [True, False, False, False, False, True]
 
 
-def test_sizes():
-    residuals = np.random.default_rng(1).standard_cauchy(1000)
-    residuals[:4] = [np.nan, np.inf, -np.inf, 3.0]
-    present = np.arange(1000) % 3 > 0
-    for flags in (None, present):
-        assert kernels.clipped_size(residuals, 3.0, present=flags) == reference.clipped_size(
-            residuals, 3.0, present=flags
-        )
-    assert kernels.clipped_size([np.inf], 3.0)[0] == kernels.clipped_size([3.0], 3.0)[0] == 2**15
-    assert kernels.clipped_size([np.nan], 3.0)[0] == 0
-    assert kernels.clipped_size([], 3.0)[0] == 0
-    total, step = kernels.clipped_size(residuals[4:], 3.0)
-    mean = np.minimum(np.abs(residuals[4:]), 3.0).sum()
-    assert mean - 996 * step <= total * step <= mean
-
-
 X = np.ones((4, 3))
 BALL = {"radius": 10, "scale": 1.0}
 
@@ -262,7 +246,5 @@ def test_rows_of_the_wrong_kind():
     repeated.indices[:] = 0
     with pytest.raises(ValueError, match="strictly increasing"):
         kernels.second_moments(repeated, **BALL)
-    with pytest.raises(ValueError, match="cap must be"):
-        kernels.clipped_size([1.0], 0.0)
     # Only a constant: the number of rows that are there.
     assert kernels.second_moments(X, [], radius=10, scale=np.empty(0), one=3.0).tolist() == [[36]]

@@ -72,10 +72,6 @@ def test_bit_for_bit_equal_to_the_twins(
             for one, two in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(one, two)
     whiten = rng.standard_normal((m, m)) / size
-    np.testing.assert_array_equal(
-        kernels.whitened_gradient(support, residuals, whiten, clip, present=present)[0],
-        reference.whitened_gradient(support, residuals, whiten, clip, present=present)[0],
-    )
     known = np.ascontiguousarray(support[:, : m - k])
     measure = {"whiten": whiten, "clip": clip, "radius": 4095, "scale": 700 / size, "cap": clip}
     measure |= {"units": chosen, "present": present}
@@ -94,7 +90,6 @@ def test_no_choice_of_how_changes_a_bit(dtype):
     arrays = sparse.indptr, sparse.indices, sparse.data, 37
     support, whiten = X[:, :9].astype(np.float64), np.eye(9) + 0.1
     gradient = _native.shifted_gradient(X, residuals, 0.4, shifts, units, threads=1)
-    whitened = _native.whitened_gradient(support, residuals, whiten, 0.4, threads=1)
     numbers = _native.row_numbers(X, 1.0, 3.5, units, threads=1)
     public = (
         np.array([8, 3]),
@@ -129,8 +124,6 @@ def test_no_choice_of_how_changes_a_bit(dtype):
                     out = np.zeros((1501, 2))
                     _native.gather_columns(rows, np.array([8, 3]), None, out, 0, **how)
                     np.testing.assert_array_equal(out, X[:, [8, 3]])
-                found = _native.whitened_gradient(support, residuals, whiten, 0.4, simd=level, **how)
-                np.testing.assert_array_equal(found, whitened)
                 for rows in (X, arrays):
                     np.testing.assert_array_equal(relative(rows, simd=level, **how), everything)
                     np.testing.assert_array_equal(settled(rows, simd=level, **how), together)
@@ -167,8 +160,10 @@ def test_no_row_gives_more_than_the_limit_and_some_give_it(dtype):
                     logs, ratios, squares = kernels.row_numbers(row, 1.0, 3.5, units=[unit, 1.0])
                     assert max(abs(logs), abs(ratios)) <= LIMIT
                     assert 0 <= squares <= LIMIT
-            sums = kernels.whitened_gradient(np.array([[shift, residual]]), [residual], np.eye(2) + 1, 0.5)[0]
-            assert np.abs(sums).max() <= LIMIT
+            measure = {"whiten": np.eye(2) + 1, "clip": 0.5, "radius": 100, "scale": 1.0, "cap": 0.5}
+            values = np.array([[shift, residual]])
+            sums, _, size = kernels.settled_sums(values, [], values, [residual], **measure)
+            assert np.abs(sums).max() <= LIMIT and 0 <= size <= LIMIT
     assert reached == LIMIT
 
 
@@ -204,7 +199,12 @@ def test_a_row_without_a_reward_is_not_read():
             "units must be finite and above 0",
         ),
         (lambda X, r: kernels.shifted_gradient(X, r, 1.0, shifts=[1.0]), "shifts must have shape"),
-        (lambda X, r: kernels.whitened_gradient(X, r, np.eye(3), 1.0), "whiten must have shape"),
+        (
+            lambda X, r: kernels.settled_sums(
+                X, [], X, r, whiten=np.eye(3), clip=1.0, radius=9, scale=1.0, cap=1.0
+            ),
+            "whiten must have shape",
+        ),
         (lambda X, r: kernels.row_numbers(X, 0.0, 1.0), "size must be"),
         (lambda X, r: kernels.gather_columns(X, [2], np.zeros((2, 1))), "columns must be different"),
         (lambda X, r: kernels.gather_columns(X, [0, 0], np.zeros((2, 2))), "columns must be different"),

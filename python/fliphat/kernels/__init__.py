@@ -9,7 +9,6 @@ What is in ``__all__`` is public. The other names are parts of this package's fi
 
 from fliphat.kernels._ball import arm_sums as arm_sums
 from fliphat.kernels._ball import ball_gradient as ball_gradient
-from fliphat.kernels._ball import clipped_size as clipped_size
 from fliphat.kernels._ball import second_moments
 from fliphat.kernels._columns import pick_columns as pick_columns
 from fliphat.kernels._gaussian import gaussian_release
@@ -28,7 +27,6 @@ from fliphat.kernels._relative import relative_gradient as relative_gradient
 from fliphat.kernels._relative import row_numbers as row_numbers
 from fliphat.kernels._relative import settled_sums as settled_sums
 from fliphat.kernels._relative import shifted_gradient as shifted_gradient
-from fliphat.kernels._relative import whitened_gradient as whitened_gradient
 from fliphat.kernels._select import score, select_arms
 from fliphat.kernels._totals import TotalPart as TotalPart
 from fliphat.kernels._totals import release_totals as release_totals

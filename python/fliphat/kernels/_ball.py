@@ -13,9 +13,6 @@ from fliphat.kernels import _gradient, _rows
 #: Largest integer radius of the ball: integers of a row fit 16 bits.
 MOST_RADIUS = 2**15 - 1
 
-#: A size is at most this many steps.
-SIZE_LIMIT = 2**15
-
 
 def second_moments(
     X: Any,
@@ -238,41 +235,6 @@ def ball_gradient(
     flags = None if present is None else _gradient.present_flags(present, n)
     sums = _native.ball_gradient(_rows.native(rows), factors, groups, count, *ball[:-1], flags, ball[-1])
     return sums.reshape(count, len(ball[0]) + (one is not None))
-
-
-def clipped_size(
-    residuals: npt.ArrayLike, cap: float, *, present: npt.NDArray[np.bool_] | None = None
-) -> tuple[int, float]:
-    """Sum ``min(abs(residuals), cap)``, in integers.
-
-    Each size is expressed in steps of ``cap / 2**15`` and rounded toward zero to an integer from 0 to
-    ``2**15``; NaN counts as 0. Replacing one residual moves the sum by at most ``2**15``.
-
-    Parameters
-    ----------
-    residuals : array_like, shape (n,)
-    cap : float
-        Above 0.
-    present : ndarray of bool, shape (n,), optional
-        False marks a row that counts as 0.
-
-    Returns
-    -------
-    total : int
-    step : float
-        ``total * step / n`` is the mean size that was cut at `cap`.
-
-    Examples
-    --------
-    >>> from fliphat import kernels
-    >>> total, step = kernels.clipped_size([0.5, -3.0, 0.0], 1.0)
-    >>> total, total * step
-    (49152, 1.5)
-    """
-    cap = arguments.within("cap", cap, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
-    sizes = _rows.vector("residuals", residuals, None)
-    flags = None if present is None else _gradient.present_flags(present, len(sizes))
-    return _native.clipped_size(sizes, cap, flags), cap / SIZE_LIMIT
 
 
 #: Columns, scales, constant, radius and threads, as the native functions take them.

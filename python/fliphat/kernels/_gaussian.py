@@ -53,7 +53,8 @@ def gaussian_release(values: npt.ArrayLike, sigmas: npt.ArrayLike | int) -> npt.
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.dtype == np.uint64:
         raise TypeError("values must be a one-dimensional array of signed integers of at most 64 bits")
     released = np.array(array, dtype=np.int64, order="C")
-    _native.gaussian_release(released, scales(sigmas, released.shape))
+    one_for_all = np.ndim(sigmas) == 0  # spread by the native function: a million copies would be its half
+    _native.gaussian_release(released, scales(sigmas, (1,) if one_for_all else released.shape))
     return released
 
 

@@ -216,52 +216,6 @@ def shifted_gradient(
     return sums, clip / _gradient.LIMIT
 
 
-def whitened_gradient(
-    values: _Floats,
-    residuals: npt.ArrayLike,
-    whiten: npt.ArrayLike,
-    clip: float,
-    *,
-    present: npt.NDArray[np.bool_] | None = None,
-    threads: int | None = None,
-) -> tuple[npt.NDArray[np.int64], float]:
-    """Sum the gradients on public columns in coordinates of their own, clipped, in integers.
-
-    Row ``i`` has the numbers ``(whiten @ values[i]) * residuals[i]``, clipped and rounded as in
-    :func:`shifted_gradient`. Replacing one row by any other moves no sum by more than ``2**16``.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n, m), in C order
-    residuals : array_like, shape (n,)
-    whiten : array_like, shape (m, m)
-        Public.
-    clip, present, threads
-        See :func:`shifted_gradient`.
-
-    Returns
-    -------
-    sums : ndarray of int64, shape (m,)
-    step : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fliphat import kernels
-    >>> sums, step = kernels.whitened_gradient(np.array([[1.0, 2.0]]), [0.5], [[1.0, 0.0], [-1.0, 1.0]], 1.0)
-    >>> sums * step
-    array([0.5, 0.5])
-    """
-    rows, n, threads = _checked_values(values, threads)
-    m = rows.shape[1]
-    clip = arguments.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
-    matrix = _square(whiten, m)
-    factors = _rows.vector("residuals", residuals, n, ", one residual for each row of values")
-    flags = None if present is None else _gradient.present_flags(present, n)
-    sums = _native.whitened_gradient(rows, factors, matrix, clip, flags, threads)
-    return sums, clip / _gradient.LIMIT
-
-
 def settled_sums(
     X: Any,
     columns: npt.ArrayLike,
@@ -279,9 +233,10 @@ def settled_sums(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Sum what an episode releases of its public columns, once new ones are among them, in one pass.
 
-    A row's values are those of `support`, and behind them its `columns` of `X`. The sums are those of
-    :func:`whitened_gradient`, of :func:`second_moments` and of :func:`clipped_size` at these values, and so
-    is what replacing one row can do to them.
+    A row's values are those of `support`, and behind them its `columns` of `X`: ``v``, with residual ``r``.
+    The sums are of ``(whiten @ v) * r``, clipped and rounded as in :func:`shifted_gradient` (replacing one
+    row moves none by more than ``2**16``), those of :func:`second_moments`, and of ``min(abs(r), cap)``,
+    rounded toward zero (replacing one row moves it by at most ``2**15``).
 
     Parameters
     ----------
@@ -293,7 +248,7 @@ def settled_sums(
         What :func:`relative_gradient` wrote.
     residuals : array_like, shape (n,)
     whiten : array_like, shape (m, m)
-        See :func:`whitened_gradient`.
+        Public.
     clip : float
         Above 0: bound on each coordinate of a row's gradient.
     radius : int

@@ -8,7 +8,6 @@ are INSECURE: float noise from a seeded generator.
 
 from fliphat.reference._ball import arm_sums as arm_sums
 from fliphat.reference._ball import ball_gradient as ball_gradient
-from fliphat.reference._ball import clipped_size as clipped_size
 from fliphat.reference._ball import second_moments
 from fliphat.reference._columns import pick_columns as pick_columns
 from fliphat.reference._episode import episode as episode
@@ -28,7 +27,6 @@ from fliphat.reference._relative import relative_gradient as relative_gradient
 from fliphat.reference._relative import row_numbers as row_numbers
 from fliphat.reference._relative import settled_sums as settled_sums
 from fliphat.reference._relative import shifted_gradient as shifted_gradient
-from fliphat.reference._relative import whitened_gradient as whitened_gradient
 from fliphat.reference._select import score, select_arms
 from fliphat.reference._sigmoid import sigmoid
 from fliphat.reference._totals import TotalPart as TotalPart

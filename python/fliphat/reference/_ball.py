@@ -10,7 +10,6 @@ import numpy.typing as npt
 from fliphat.kernels._ball import moment_units
 
 _LANES = 8
-_SIZE_LIMIT = 2**15
 
 #: Products of this many rows of integers below 2**15 are exact in float64.
 _EXACT_ROWS = 2**22
@@ -88,16 +87,6 @@ def arm_sums(
     np.add.at(sums, np.asarray(arms), rows)
     both = [np.maximum(q, 0).sum(axis=0), np.maximum(-q, 0).sum(axis=0)] if halves else []
     return sums, np.array(both, np.int64).reshape(-1, d)
-
-
-def clipped_size(
-    residuals: npt.NDArray[np.float64], cap: float, *, present: npt.NDArray[np.bool_] | None = None
-) -> tuple[int, float]:
-    """Sum sizes cut at `cap`, in steps of ``cap / 2**15``."""
-    sizes = np.asarray(residuals) if present is None else np.asarray(residuals)[present]
-    with np.errstate(over="ignore"):
-        steps = np.minimum(np.abs(np.nan_to_num(sizes, nan=0.0)) / cap, 1.0) * _SIZE_LIMIT
-    return int(np.trunc(steps).sum(dtype=np.int64)) if len(steps) else 0, cap / _SIZE_LIMIT
 
 
 def _integers(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.reference._ball import clipped_size, second_moments
+from fliphat.reference._ball import second_moments
 from fliphat.reference._sigmoid import sigmoid
 
 _LIMIT = 2**15
@@ -95,14 +95,13 @@ def shifted_gradient(
         return _summed(moved * factor[:, None]), clip / _LIMIT
 
 
-def whitened_gradient(
+def _whitened(
     values: _Floats,
     residuals: npt.NDArray[np.float64],
     whiten: npt.ArrayLike,
     clip: float,
-    *,
-    present: npt.NDArray[np.bool_] | None = None,
-) -> tuple[_Integers, float]:
+    present: npt.NDArray[np.bool_] | None,
+) -> _Integers:
     """Sum gradients in coordinates of their own, in integers."""
     residuals = np.asarray(residuals)
     if present is not None:
@@ -110,7 +109,7 @@ def whitened_gradient(
     apart = np.stack([_combined(values, weights) for weights in np.asarray(whiten, np.float64)], axis=1)
     apart = np.clip(np.where(np.isnan(apart), 0.0, apart), -1e300, 1e300)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _summed(apart * (residuals * _LIMIT / clip)[:, None]), clip / _LIMIT
+        return _summed(apart * (residuals * _LIMIT / clip)[:, None])
 
 
 def settled_sums(
@@ -132,10 +131,12 @@ def settled_sums(
     values = np.empty((len(support), support.shape[1] + len(chosen)))
     values[:, : support.shape[1]] = support
     gather_columns(X, chosen, values, first=support.shape[1], units=units)
-    gradient, _ = whitened_gradient(values, residuals, whiten, clip, present=present)
+    gradient = _whitened(values, residuals, whiten, clip, present)
     moments = second_moments(values, radius=radius, scale=scale, present=present)
-    size, _ = clipped_size(residuals, cap, present=present)
-    return gradient, moments, size
+    sizes = np.asarray(residuals) if present is None else np.asarray(residuals)[present]
+    with np.errstate(over="ignore"):
+        steps = np.minimum(np.abs(np.nan_to_num(sizes, nan=0.0)) / cap, 1.0) * _LIMIT
+    return gradient, moments, int(np.trunc(steps).sum())
 
 
 def row_numbers(

@@ -28,7 +28,7 @@ mod _native {
     #[pymodule_export]
     use super::noise::seeded::{seeded_draw, seeded_peel, seeded_picks, seeded_words};
     #[pymodule_export]
-    use super::private::ball::{arm_sums, ball_gradient, clipped_size, second_moments};
+    use super::private::ball::{arm_sums, ball_gradient, second_moments};
     #[pymodule_export]
     use super::private::gradient::{clipped_sums, partial_gradient};
     #[pymodule_export]
@@ -39,7 +39,7 @@ mod _native {
     use super::private::pursuit::{PursuitQuestion, add_sums, partial_sums, release_rows, release_sums};
     #[pymodule_export]
     use super::private::relative::{
-        gather_columns, relative_gradient, row_numbers, settled_sums, shifted_gradient, whitened_gradient,
+        gather_columns, relative_gradient, row_numbers, settled_sums, shifted_gradient,
     };
     #[pymodule_export]
     use super::private::totals::release_totals;

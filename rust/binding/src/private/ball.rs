@@ -121,18 +121,3 @@ pub(crate) fn arm_sums<'py>(
     }));
     Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
 }
-
-/// Integer sum of sizes cut at `cap`.
-#[pyfunction]
-#[pyo3(signature = (residuals, cap, present=None))]
-pub(crate) fn clipped_size<'py>(
-    py: Python<'py>,
-    residuals: PyReadonlyArray1<'py, f64>,
-    cap: f64,
-    present: Option<PyReadonlyArray1<'py, u8>>,
-) -> PyResult<i64> {
-    let residuals = residuals.as_slice()?;
-    let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
-    let size = py.detach(|| ball::clipped_sizes(residuals, cap, present));
-    Ok(size.map_err(Raised::from)?)
-}

@@ -5,7 +5,7 @@ use fliphat_core::private::relative::numbers::{self, Ruler};
 use fliphat_core::private::relative::pass::{self, Kept, Public};
 use fliphat_core::private::relative::settled::{self, Measure, Settled};
 use fliphat_core::private::relative::shifted::{self, Moved};
-use fliphat_core::private::relative::{support, whitened};
+use fliphat_core::private::relative::support;
 use fliphat_core::runtime::error::Result;
 use fliphat_core::runtime::memory::with_room;
 use numpy::{
@@ -116,30 +116,6 @@ pub(crate) fn shifted_gradient<'py>(
     let plan = Plan { threads, block_rows, level: level(simd)? };
     let moved = Moved { residuals, shifts, units, clip, present, first: 0 };
     let sums = with_rows!(rows, |rows| py.detach(|| shifted::shifted_sums(&rows, moved, plan)));
-    Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
-}
-
-/// Integer sums of gradients on public columns in coordinates of their own.
-#[pyfunction]
-#[pyo3(signature = (
-    values, residuals, whiten, clip, present=None, threads=None, block_rows=None, simd=None
-))]
-#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
-pub(crate) fn whitened_gradient<'py>(
-    py: Python<'py>,
-    values: PyReadonlyArray2<'py, f64>,
-    residuals: PyReadonlyArray1<'py, f64>,
-    whiten: PyReadonlyArray2<'py, f64>,
-    clip: f64,
-    present: Option<PyReadonlyArray1<'py, u8>>,
-    threads: Option<usize>,
-    block_rows: Option<usize>,
-    simd: Option<&str>,
-) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let (values, residuals, whiten) = (values.as_slice()?, residuals.as_slice()?, whiten.as_slice()?);
-    let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
-    let plan = Plan { threads, block_rows, level: level(simd)? };
-    let sums = py.detach(|| whitened::whitened_sums(values, residuals, whiten, clip, present, plan));
     Ok(PyArray1::from_vec(py, sums.map_err(Raised::from)?))
 }
 

@@ -1,6 +1,8 @@
 //! The two floating-point types rows are stored in, and the rounding to integers they share.
 
 use crate::runtime::memory::Number;
+#[cfg(target_arch = "x86_64")]
+use crate::runtime::simd::rows::{AvxProof, GROUP, add_rows_f32, add_rows_f64};
 
 /// Integers are sums of `q` in `-LIMIT..=LIMIT`: one row's contribution to one coordinate.
 pub const LIMIT: i64 = 1 << 15;
@@ -48,10 +50,19 @@ pub trait Real: Copy + Default + PartialEq + Send + Sync + 'static {
     fn tripped(probe: Self::Sum) -> bool;
     /// The integer sum, once the bias of `rows` additions is taken off.
     fn unbiased(sum: Self::Sum, rows: usize) -> i64;
+    /// [`add_rows`](crate::runtime::simd::rows::add_rows) with wide registers.
+    #[cfg(target_arch = "x86_64")]
+    fn add_rows_wide(
+        proof: AvxProof,
+        rows: [&[Self]; GROUP],
+        factors: &[Self; GROUP],
+        ahead: usize,
+        sums: &mut [Self::Sum],
+    ) -> bool;
 }
 
 macro_rules! real {
-    ($float:ty, $signed:ty, $bits:ty, $magic:expr, $exponent_step:expr, $most_rows:expr) => {
+    ($float:ty, $signed:ty, $bits:ty, $magic:expr, $exponent_step:expr, $most_rows:expr, $add_rows:ident) => {
         impl Real for $float {
             type Sum = $signed;
             const ZERO: Self = 0.0;
@@ -122,13 +133,24 @@ macro_rules! real {
                 let bias = ($magic.to_bits() as $signed).wrapping_mul(rows as $signed);
                 i64::from(sum.wrapping_sub(bias))
             }
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            fn add_rows_wide(
+                proof: AvxProof,
+                rows: [&[$float]; GROUP],
+                factors: &[$float; GROUP],
+                ahead: usize,
+                sums: &mut [$signed],
+            ) -> bool {
+                $add_rows(proof, rows, factors, ahead, sums)
+            }
         }
     };
 }
 
-real!(f32, i32, u32, 12_582_912.0_f32, 1 << 23, BLOCK_ROWS);
+real!(f32, i32, u32, 12_582_912.0_f32, 1 << 23, BLOCK_ROWS, add_rows_f32);
 // 2^40 rows of 2^15 stay far inside an i64; the bias wraps and is taken off modulo 2^64.
-real!(f64, i64, u64, 6_755_399_441_055_744.0_f64, 1 << 52, 1 << 40);
+real!(f64, i64, u64, 6_755_399_441_055_744.0_f64, 1 << 52, 1 << 40, add_rows_f64);
 
 #[cfg(test)]
 mod tests {

@@ -17,7 +17,7 @@ use crate::runtime::simd::Level;
 const BLOCK_VALUES: usize = 1 << 18;
 
 /// Below this many values one thread is faster: starting a second takes about as long (30 us).
-const SERIAL_BELOW: usize = 1 << 18;
+pub const SERIAL_BELOW: usize = 1 << 18;
 
 /// How long the number of cores is remembered. The system reads files of its own to tell it (50 to 80 us), as long as
 /// a fit of a thousand rows takes; a process that is moved to other cores is served with their number from then on.

@@ -5,6 +5,8 @@
 //! the kernels use only integer sums and single IEEE operations, and Rust never fuses a multiply and an add.
 #![allow(unsafe_code)]
 
+pub mod rows;
+
 /// An instruction set that this processor has.
 ///
 /// The field is private and filled only by detection: holding a `Level` is the proof that `run` relies on.

@@ -19,11 +19,6 @@ pub(crate) struct Decider {
 impl Decider {
     /// The band that the error bounds ask for.
     pub(crate) const FAST: Decider = Decider { extra_band: 0.0 };
-    /// Whether floats may decide at all.
-    pub(crate) fn is_fast(self) -> bool {
-        self.extra_band == 0.0
-    }
-
     /// A band that holds everything: integers always decide. For tests.
     pub(crate) const EXACT: Decider = Decider { extra_band: f64::INFINITY };
 

@@ -64,21 +64,26 @@ pub(super) const NEGATIVE_EXP_ERROR: f64 = 1.0 / (1u64 << 49) as f64;
 /// and n < 2^11), the subtraction loses at most u (1 + |f|), the rest of ln 2 under u; so f is within 3u,
 /// and the series of degree 13 (tail below 2^-57, coefficients and Horner's rule below 3u relative) is
 /// within 8u of exp(-f) < 1.42. Above x = 700 the result is 0: exp(-700) is below 2^-1000.
-#[inline]
-pub(super) fn negative_exp(x: f64) -> f64 {
+///
+/// Branch-free, so that the compiler can do several at once.
+#[inline(always)]
+pub(crate) fn negative_exp(x: f64) -> f64 {
+    /// Adding 1.5 * 2^52 to a small float rounds it to an integer, which its low bits then hold.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
     const LN_2_LEAD: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
     /// ln 2 - LN_2_LEAD.
     const LN_2_REST: f64 = 1.908_214_929_270_587_7e-10;
-    if x > 700.0 {
-        return 0.0;
-    }
-    let n = (x * (1.0 / LN_2) + 0.5) as u64;
-    let f = (x - n as f64 * LN_2_LEAD) - n as f64 * LN_2_REST;
+    let within = if x < 700.0 { x } else { 700.0 };
+    let rounded = within * (1.0 / LN_2) + ROUND;
+    let n = rounded - ROUND;
+    let f = (within - n * LN_2_LEAD) - n * LN_2_REST;
     let mut series = 0.0;
     for coefficient in EXP_SERIES {
         series = coefficient - series * f;
     }
-    series * f64::from_bits((1023 - n) << 52)
+    // n <= 1010, so the exponent stays above 0.
+    let power = f64::from_bits((1023 - (rounded.to_bits() - ROUND.to_bits())) << 52);
+    if x > 700.0 { 0.0 } else { series * power }
 }
 
 #[cfg(test)]

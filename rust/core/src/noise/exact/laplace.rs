@@ -1,6 +1,6 @@
 //! Discrete Laplace noise.
 
-use super::float::{NEGATIVE_LOG_ERROR, SMALLEST_HEAD, negative_log};
+use super::float::{NEGATIVE_LOG_ERROR, SMALLEST_HEAD, negative_exp, negative_log};
 use super::scaled_exp::ScaledExp;
 use super::uniform::LazyUniform;
 use super::{SCALE_LIMIT, checked_scale};
@@ -27,6 +27,21 @@ pub struct DiscreteLaplace {
     float_scale: f64,
     /// Half-width of the band around integers in which integers decide.
     band: f64,
+}
+
+/// The first 16 bits of a sample: the sign (1 is minus), then 15 bits of U.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Head(pub(crate) u16);
+
+impl Head {
+    /// The largest head of a sample that has a plus and U <= `chance`, or a little more.
+    #[inline(always)]
+    pub(crate) fn up_to(chance: f64) -> u16 {
+        let digits = chance * f64::from(1 << 15);
+        // Within 0..2^15, so the conversion is exact; one is added for what `chance` may be wrong by.
+        let below = if digits < 32_766.0 { digits } else { 32_766.0 };
+        below as i32 as u16 + 1
+    }
 }
 
 /// What a word says at once.
@@ -87,6 +102,26 @@ impl DiscreteLaplace {
                 }
             }
         }
+    }
+
+    /// The scale.
+    pub(crate) fn scale(&self) -> u64 {
+        self.scale
+    }
+
+    /// A sample whose first bits are known.
+    #[inline]
+    pub(crate) fn sample_from(&self, head: Head, noise: &mut impl NoiseSource) -> i64 {
+        // 63 bits of U, then the sign.
+        let uniform = (u64::from(head.0 & 0x7fff) << 48) | (noise.next_u64() >> 16);
+        self.settle((uniform << 1) | u64::from(head.0 >> 15), noise)
+    }
+
+    /// The smallest head that may be a negative zero, which is drawn again: U > exp(-1/t), or a little less.
+    pub(crate) fn drawn_again_from(&self) -> u16 {
+        // The exponential is within 2^-49, and 1/t within 2^-53: one is more than both.
+        let digits = negative_exp(1.0 / self.float_scale) * f64::from(1 << 15);
+        (1 << 15) + (digits as u16).clamp(1, (1 << 15) - 1) - 1
     }
 
     /// Branch-free, so that the compiler can do several words at once.
@@ -219,6 +254,32 @@ mod tests {
                     (level as i64, level as i64 - 1),
                     "{scale} {level}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn every_head_that_can_give_a_large_sample_or_none_is_in_reach() {
+        for scale in [1u64, 2, 3, 10, 1000, 65_537, 1 << 30, (1 << 40) - 1] {
+            let sampler = DiscreteLaplace::new("scale", scale).expect("valid");
+            let again = sampler.drawn_again_from();
+            for level in [1, scale.div_ceil(2), scale, 3 * scale, 12 * scale] {
+                let reach = Head::up_to((-(level as f64) / scale as f64).exp());
+                let mut in_reach = 0;
+                for head in 0..=u16::MAX {
+                    if head <= reach || head >= again {
+                        in_reach += 1;
+                        continue;
+                    }
+                    // The smallest U that follows has the largest magnitude. A second word would be drawn again.
+                    let noise = &mut ScriptedNoise::new(vec![0, 1 << 63, 1 << 63]);
+                    assert!(sampler.sample_from(Head(head), noise) < level as i64, "{scale} {level} {head}");
+                    assert!(noise.words_drawn <= 2 || head == 0x8000, "{scale} {level} {head}");
+                }
+                // And few others are.
+                let expected = f64::from(1 << 15)
+                    * ((-(level as f64) / scale as f64).exp() + 1.0 - (-1.0 / scale as f64).exp());
+                assert!(f64::from(in_reach) < expected + 5.0, "{scale} {level}: {in_reach}");
             }
         }
     }

@@ -17,13 +17,16 @@ pub mod rounded;
 #[doc(hidden)]
 pub mod textbook;
 
+mod curve;
 mod float;
 mod integer;
+mod layers;
 mod scaled_exp;
 mod uniform;
 mod wide;
 
 pub(crate) use bernoulli::Decider;
+pub(crate) use float::negative_exp;
 pub(crate) use integer::below;
 pub(crate) use scaled_exp::{INVERSE_LN_2, ScaledExp};
 

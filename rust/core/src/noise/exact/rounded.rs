@@ -1,8 +1,10 @@
 //! Rounded Gaussian noise: what adding continuous Gaussian noise to an integer and rounding the sum amounts to.
 
-use super::bernoulli::Decider;
-use super::float::EXP_SERIES;
-use super::scaled_exp::{INVERSE_LN_2, ScaledExp};
+use super::below;
+use super::curve::{Digits, Height, Place, is_under};
+use super::float::{NEGATIVE_EXP_ERROR, negative_exp};
+use super::layers::{HEIGHT_BITS, Layers, PLACE_BITS, SLOTS, TAIL, VOLUME};
+use super::scaled_exp::INVERSE_LN_2;
 use crate::noise::entropy::NoiseSource;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::simd::{Level, Vectorised};
@@ -12,31 +14,41 @@ use crate::runtime::simd::{Level, Vectorised};
 /// So an integer plus Z is the rounded sum of that integer and Gaussian noise: post-processing of the Gaussian
 /// mechanism, and exactly as private.
 ///
-/// Rejection, after Karney (2016), "Sampling exactly from the normal distribution": with a whole number k >= 0 and
-/// x uniform in [0, 1), k + x is kept with probability proportional to exp(-(k + x)^2/2), which makes it the
-/// magnitude of a standard normal. k is proposed with weight 2^-t, t = floor(k^2/(2 ln 2)), and kept with 2^t
-/// exp(-(k + x)^2/2) <= 1: about 1.8 proposals a sample. Then sigma (k + x) is rounded, with a fair sign.
+/// A point is drawn uniformly from slots of equal area that cover the curve exp(-x^2/2), x >= 0 (see [`super::layers`]),
+/// until it is under the curve: its x is then the magnitude of a standard normal. sigma x is rounded, with a fair
+/// sign. x and the point's height are real numbers, whose digits are drawn when they matter (as in Karney 2016, "Sampling
+/// exactly from the normal distribution"). One word has the slot, the sign and 52 digits of x, and 99 times in 100
+/// settles everything:
+/// 1. A place below the slot's safe one is under the curve, whatever digits follow: a comparison of integers.
+/// 2. sigma x as a float rounds as the number itself does, unless it is within its error of a half: [`ROUNDING_ERROR`].
 ///
-/// x is a real number whose digits are drawn when they matter. The first 64, x_0, nearly always settle everything:
-/// 1. The first coin is for x_0: 2^t exp(-(k + x_0)^2/2), by float outside its error's band, else by integers.
-/// 2. The second is for the rest x' 2^-64 of x: exp(-e), e = x' 2^-31 (k + x_0 + x' 2^-65)/2^33. It needs no
-///    exponential: draw coins of e/1, e/2, e/3, ... until one falls tails; an even number of heads keeps (von Neumann).
-///    Each is a product of coins, one of them of 2^-31, whose bits come with the proposal.
-/// 3. sigma x rounds as sigma x_0 does, unless x' decides between two integers: one time in 2^23 at most.
+/// Otherwise 63 digits of the height are drawn and compared with the curve as a float, unless the two are
+/// within its error ([`CURVE_ERROR`]); integers decide what is left, both the curve ([`is_under`]) and the rounding.
+/// [`always_exact`](Self::always_exact) leaves both to them always, and draws the same samples from the same words.
 #[derive(Clone, Copy)]
 pub struct RoundedGaussian {
     sigma: u64,
-    decider: Decider,
+    exact: bool,
 }
 
-/// What sigma enters: products with 64 bits, in 128; `part + sigma` below 2^63 + 2^40; k sigma with k <= 3 below 2^42, and
-/// with any other k in 128 bits. No error bound depends on it: they are about x alone.
+/// What sigma enters: `2 sigma VOLUME place`, below 2^1 2^40 2^32 2^52, in 128 bits; floats below 2^43. No other
+/// error bound depends on it: they are about x alone.
 const LARGEST_SIGMA: u64 = 1 << 40;
 
-/// In units of 1/64: weights of k = 0, 1, 2, 3, and one for all that follow.
-const WEIGHTS: u64 = 64 + 64 + 16 + 1 + 1;
-/// 2^32 mod WEIGHTS: so many low halves are refused, to make the choice uniform.
-const REFUSED: u32 = ((1u64 << 32) % WEIGHTS) as u32;
+/// Error of the float sigma x against that of any number with the same 52 digits, in units of sigma.
+///
+/// x is at most 4. The digits that follow are worth 4 * 2^-52; the width and the two products are within u = 2^-53
+/// each of what they stand for: 4 * 3u (1 + 2u). In all 20u and a little, below 2^-48 = 32u.
+const ROUNDING_ERROR: f64 = 1.0 / (1u64 << 48) as f64;
+
+/// Error of a float on the curve against that of any number with the same 52 digits, both as a height.
+///
+/// x <= 4 is within 4 * 2^-52 + 4 * 2u = 16u, so x^2/2 within 4 * 16u + (16u)^2 + 2u * 8 < 81u; the exponential adds 16u,
+/// and the height, 63 digits cut and rounded, 4u. Below 2^-46 = 128u.
+const CURVE_ERROR: f64 = 1.0 / (1u64 << 46) as f64;
+
+/// What a value that the quick look leaves open is marked with: no sample of a sigma up to 2^40 is as large by itself.
+const OPEN: i64 = i64::MIN;
 
 impl RoundedGaussian {
     /// Noise of standard deviation `sigma` before rounding.
@@ -49,41 +61,36 @@ impl RoundedGaussian {
                 "{name} must be an integer from 1 to {LARGEST_SIGMA}, got {sigma}"
             )));
         }
-        Ok(RoundedGaussian { sigma, decider: Decider::FAST })
+        Ok(RoundedGaussian { sigma, exact: false })
+    }
+
+    /// The same without the check.
+    #[inline(always)]
+    pub(crate) fn of_checked(sigma: u64) -> Self {
+        debug_assert!((1..=LARGEST_SIGMA).contains(&sigma));
+        RoundedGaussian { sigma, exact: false }
     }
 
     /// The same sampler decided by integers alone. For tests.
     #[doc(hidden)]
     pub fn always_exact(mut self) -> Self {
-        self.decider = Decider::EXACT;
+        self.exact = true;
         self
     }
 
     /// One sample.
     #[inline]
     pub fn sample(&self, noise: &mut impl NoiseSource) -> i64 {
-        loop {
-            let (word, head, coin) = (noise.next_u64(), noise.next_u64(), noise.next_u64());
-            if let Some(value) = self.settle(word, head, coin, noise) {
-                return value;
-            }
-        }
+        let word = noise.next_u64();
+        let value = if self.exact { OPEN } else { quick(word, self.sigma, Layers::shared()) };
+        if value == OPEN { self.settle(word, noise) } else { value }
     }
 
     /// One sample of round(fraction/2^64 + N(0, sigma^2)): noise on a number that is no integer, rounded afterwards.
     #[inline]
     pub fn sample_around(&self, fraction: u64, noise: &mut impl NoiseSource) -> i64 {
-        loop {
-            let (word, head, coin) = (noise.next_u64(), noise.next_u64(), noise.next_u64());
-            let Some(k) = proposed(word, noise) else { continue };
-            if !self.keeps_head(k, head, coin, noise) {
-                continue;
-            }
-            let mut rest = Digits(Vec::new());
-            if word >> 33 != 0 || keeps_rest(k, head, &mut rest, noise) {
-                return self.rounded_around(word, k, head, fraction, &mut rest, noise);
-            }
-        }
+        let word = noise.next_u64();
+        self.settle_around(word, fraction, noise)
     }
 
     /// Fills `out` with independent samples.
@@ -91,247 +98,179 @@ impl RoundedGaussian {
         for_each(out.len(), |_| *self, |index, value| out[index] = value, noise);
     }
 
-    /// What the proposal of three words comes to, drawing whatever else it needs; None if it is rejected.
-    fn settle(&self, word: u64, head: u64, coin: u64, noise: &mut impl NoiseSource) -> Option<i64> {
-        let k = proposed(word, noise)?;
-        if self.keeps_head(k, head, coin, noise) { self.finish(word, k, head, noise) } else { None }
-    }
-
-    /// What follows the first coin.
-    #[inline]
-    fn finish(&self, word: u64, k: u64, head: u64, noise: &mut impl NoiseSource) -> Option<i64> {
-        let mut rest = Digits(Vec::new());
-        // 31 bits of the proposal are zero: the first coin of e may fall heads.
-        if word >> 33 == 0 && !keeps_rest(k, head, &mut rest, noise) {
-            return None;
-        }
-        Some(signed(word, self.rounded(k, head, &mut rest, noise)))
-    }
-
-    /// What a proposal that certainly passed its first coin comes to, where 64 digits of x settle it.
-    #[inline(always)]
-    fn settled_by_head(&self, word: u64, head: u64) -> Option<i64> {
-        let product = u128::from(self.sigma) * u128::from(head);
-        let (whole, part) = ((product >> 64) as u64, product as u64);
-        // Below a half by less than sigma: the next digits decide. So do they if the second coin may fall heads.
-        if word >> 33 == 0 || HALF.wrapping_sub(part).wrapping_sub(1) < self.sigma {
-            return None;
-        }
-        // At most 4 * 2^40.
-        let magnitude = near(slot(word)) * self.sigma + whole + (part >> 63);
-        Some(signed(word, magnitude as i64))
-    }
-
-    /// What a proposal comes to that the quick look, `certain` of its first coin or not, left open.
+    /// The sample that starts with `word`, drawing whatever else it needs.
     #[cold]
-    fn look_closer(
-        &self,
-        certain: bool,
-        word: u64,
-        head: u64,
-        coin: u64,
-        noise: &mut impl NoiseSource,
-    ) -> Option<i64> {
-        if certain {
-            self.finish(word, near(slot(word)), head, noise)
-        } else {
-            self.settle(word, head, coin, noise)
+    fn settle(&self, word: u64, noise: &mut impl NoiseSource) -> i64 {
+        self.settle_around(word, 0, noise)
+    }
+
+    fn settle_around(&self, mut word: u64, fraction: u64, noise: &mut impl NoiseSource) -> i64 {
+        loop {
+            if let Some(mut place) = self.kept(word, noise) {
+                // With a minus it is what is left of the magnitude that is rounded, and turned. No tie has a chance.
+                let minus = ((word >> SIGN) & 1) as i64;
+                let offset = i128::from(fraction) * i128::from(1 - 2 * minus);
+                return (self.rounded(&mut place, offset, noise) ^ -minus) + minus;
+            }
+            word = noise.next_u64();
         }
     }
 
-    /// The coin 2^t exp(-(k + x_0)^2/2), thrown with the word `coin`.
-    #[inline]
-    fn keeps_head(&self, k: u64, head: u64, coin: u64, noise: &mut impl NoiseSource) -> bool {
-        if k == 0 && head == 0 {
-            // exp(0) is no number that a lazy uniform could be compared with: always heads.
-            return true;
+    /// The place that `word` proposes, if it is kept.
+    fn kept(&self, word: u64, noise: &mut impl NoiseSource) -> Option<Place> {
+        let layers = Layers::shared();
+        let (slot, place) = (slot(word), word >> (64 - PLACE_BITS));
+        if slot == TAIL {
+            return self.kept_in_tail(place, noise);
         }
-        let halvings = halvings(k);
-        let y = k as f64 + head as f64 * (1.0 / (1u128 << 64) as f64);
-        // y is within u (k + 2), so y^2/2 within 2u (k + 2)^2; t ln 2 and the difference within another 2u
-        // (k + 2)^2.
-        let exponent = (0.5 * y * y - halvings as f64 * std::f64::consts::LN_2).max(0.0);
-        let error = (k + 2) as f64 * (k + 2) as f64 * (1.0 / (1u64 << 51) as f64);
-        let number = || {
-            let root = (u128::from(k) << 64) | u128::from(head);
-            // 2 * (2^64)^2 = 2^129, in four factors.
-            ScaledExp { shift: halvings, ..ScaledExp::of_square(root, [1 << 33, 1 << 32, 1 << 32, 1 << 32]) }
+        let (floor, rise) = (layers.floor[slot], layers.rise[slot]);
+        let mut at = Place {
+            scale: VOLUME,
+            divisor: rise,
+            head: u128::from(place),
+            bits: PLACE_BITS,
+            rest: Digits::default(),
         };
-        self.decider.flip_with(coin >> 1, exponent, error, number, noise)
+        if place < layers.safe[slot] {
+            return Some(at);
+        }
+        let step = floor + below(rise, noise);
+        let mut height =
+            Height { head: step, bits: HEIGHT_BITS.into(), rest: Digits(vec![noise.next_u64()]) };
+        let x = fraction(word) * layers.width[slot];
+        let y =
+            (step as f64 + height.rest.0[0] as f64 * TWO_TO_MINUS_64) * (1.0 / (1u64 << HEIGHT_BITS) as f64);
+        let above = negative_exp(0.5 * x * x) - y;
+        let kept = if above.abs() > CURVE_ERROR && !self.exact {
+            above > 0.0
+        } else {
+            is_under(&mut at, &mut height, noise)
+        };
+        kept.then_some(at)
     }
 
-    /// round(sigma (k + x)).
-    #[inline]
-    fn rounded(&self, k: u64, head: u64, rest: &mut Digits, noise: &mut impl NoiseSource) -> i64 {
-        let product = u128::from(self.sigma) * u128::from(head);
-        let (whole, part) = ((product >> 64) as u64, product as u64);
-        // The fraction is (part + sigma x') / 2^64 with 0 <= x' < 1: does that reach a half?
-        // From a half up to one and a half it is rounded up, so a whole does not matter.
-        let up = part >= HALF || part + self.sigma > HALF && rest.reach(HALF - part, self.sigma, noise);
-        // k is below 2^20 unless the generator returned thousands of words of ones.
-        i64::try_from(u128::from(k) * u128::from(self.sigma) + u128::from(whole + u64::from(up)))
-            .unwrap_or(i64::MAX)
+    /// The same for places from 4 on. k = 4, 5, ... is proposed with 2^-t, t = floor(k^2/(2 ln 2)), of the area of
+    /// the unit square, and k + x with a height uniform in 0..2^-t, which is above the curve's there.
+    #[cold]
+    fn kept_in_tail(&self, place: u64, noise: &mut impl NoiseSource) -> Option<Place> {
+        // The slot's area is `VOLUME` 2^-40; all proposals take 2^-10 of it at most.
+        let k =
+            if below(VOLUME, noise) < 1 << (HEIGHT_BITS - TAIL_BITS) { far(noise)? } else { return None };
+        let halvings = halvings(k);
+        let head = (u128::from(k) << PLACE_BITS) | u128::from(place);
+        let mut at = Place { scale: 1, divisor: 1, head, bits: PLACE_BITS, rest: Digits::default() };
+        let mut height = Height { head: 0, bits: halvings, rest: Digits(vec![noise.next_u64()]) };
+        let x = head as f64 * (1.0 / (1u64 << PLACE_BITS) as f64);
+        // x is within 2^-52 (k + 2), so x^2/2 within 2^-51 (k + 2)^2; t ln 2 and the difference within as much again; the
+        // exponential and 64 digits of the height, in units of 2^-t, below 2^-48.
+        let exponent = (0.5 * x * x - halvings as f64 * std::f64::consts::LN_2).max(0.0);
+        let error = (k + 2) as f64 * (k + 2) as f64 * (1.0 / (1u64 << 49) as f64)
+            + (NEGATIVE_EXP_ERROR + 1.0 / (1u64 << 50) as f64);
+        let above = negative_exp(exponent) - height.rest.0[0] as f64 * TWO_TO_MINUS_64;
+        let kept = if above.abs() > error && !self.exact {
+            above > 0.0
+        } else {
+            is_under(&mut at, &mut height, noise)
+        };
+        kept.then_some(at)
     }
 
-    /// round(fraction/2^64 +- sigma (k + x)), with the sign of the proposal.
-    fn rounded_around(
-        &self,
-        word: u64,
-        k: u64,
-        head: u64,
-        fraction: u64,
-        rest: &mut Digits,
-        noise: &mut impl NoiseSource,
-    ) -> i64 {
-        let minus = (word >> 32) & 1 == 1;
-        let product = u128::from(self.sigma) * u128::from(head);
-        let (whole, part) = ((product >> 64) as u64, product as u64);
-        // In units of 2^-64, sigma x is `part` and sigma x' beyond its whole. Of the magnitude, less the fraction where
-        // it is subtracted from it, the nearest integer is wanted: one half more, rounded down. No tie has a chance.
-        let offset = if minus { -i128::from(fraction) } else { i128::from(fraction) };
-        let start = i128::from(part) + i128::from(HALF) + offset;
-        let (floor, above) = (start >> 64, start.rem_euclid(1 << 64) as u64);
-        // 0 - above is what is left to the next integer; 0 where `above` is 0, which sigma < 2^64 can't pass.
-        let left = above.wrapping_neg();
-        let up = above != 0 && left < self.sigma && rest.reach(left, self.sigma, noise);
-        let magnitude = i128::from(k) * i128::from(self.sigma) + i128::from(whole) + floor + i128::from(up);
-        let magnitude = i64::try_from(magnitude).unwrap_or(i64::MAX);
-        if minus { -magnitude } else { magnitude }
+    /// round(sigma x + `offset`/2^64), by integers, for an offset between -2^64 and 2^64.
+    fn rounded(&self, at: &mut Place, offset: i128, noise: &mut impl NoiseSource) -> i64 {
+        // sigma x = step (head + rest) / (divisor 2^bits), of which `whole` and `part` are what the head gives.
+        let step = u128::from(self.sigma) * u128::from(at.scale);
+        let unit = u128::from(at.divisor) << at.bits;
+        // Beyond 2^126 the generator has returned thousands of words of ones.
+        let Some(product) = step.checked_mul(at.head).filter(|product| product >> 126 == 0) else {
+            return i64::MAX;
+        };
+        let (whole, part) = (product / unit, product % unit);
+        // A half is added before it is cut; all in units of 1 / (divisor 2^64), of which one is 2^(64 - bits) of step's.
+        let one = i128::from(at.divisor) << 64;
+        let start = ((part as i128) << (64 - at.bits)) + i128::from(at.divisor) * ((1 << 63) + offset);
+        let (floor, distance) = (start.div_euclid(one), one - start.rem_euclid(one));
+        // The digits that follow move it by less than one: sigma 4 2^-52.
+        let (step, distance) = (step << (64 - at.bits), distance as u128);
+        let up = step > distance && at.rest.reach(distance, step, noise);
+        i64::try_from(whole as i128 + floor + i128::from(up)).unwrap_or(i64::MAX)
     }
 }
 
-const HALF: u64 = 1 << 63;
-
-/// The k that a word proposes, drawing what a large one needs; None if the word is refused.
-#[inline]
-fn proposed(word: u64, noise: &mut impl NoiseSource) -> Option<u64> {
-    let product = (word & 0xffff_ffff) * WEIGHTS;
-    if (product as u32) < REFUSED {
-        return None;
-    }
-    match product >> 32 {
-        slot @ ..=144 => Some(near(slot)),
-        _ => far(noise),
-    }
-}
-
-/// Proposals drawn at a time by [`for_each`].
-const BLOCK: usize = 64;
+/// Samples whose first words are drawn at a time by [`for_each`].
+const BLOCK: usize = 128;
 
 /// Puts `count` independent samples, the i-th from `sampler(i)`, which all decide alike.
 ///
-/// Draws the words of a block of proposals first, then what unsettled ones need, in order.
+/// Draws a word for each sample of a block first, then what unsettled ones need, in order.
 pub(crate) fn for_each(
     count: usize,
     sampler: impl Fn(usize) -> RoundedGaussian,
     mut put: impl FnMut(usize, i64),
     noise: &mut impl NoiseSource,
 ) {
-    let mut words = [0u64; 3 * BLOCK];
-    let (mut margins, mut candidates) = ([0.0; BLOCK], [0u8; BLOCK]);
-    let level = Level::best();
-    let mut done = 0;
-    while done < count {
-        let fast = sampler(done).decider.is_fast();
-        // About 1.8 proposals a sample; what is left of the last block is thrown away.
-        let proposed = BLOCK.min(2 * (count - done) + 4);
-        let words = &mut words[..3 * proposed];
-        noise.fill(words);
-        let (proposals, others) = words.split_at(proposed);
-        let (heads, coins) = others.split_at(proposed);
-        level.run(QuickBlock { proposals, heads, coins, margins: &mut margins[..proposed] });
-        // Proposals that are certainly rejected are left out without a branch, which could not be predicted.
-        let lowest = if fast { -BAND } else { f64::NEG_INFINITY };
-        let highest = if fast { BAND } else { f64::INFINITY };
-        let mut kept = 0;
-        for (index, &margin) in margins[..proposed].iter().enumerate() {
-            candidates[kept] = index as u8;
-            kept += usize::from(margin >= lowest);
+    let (mut words, mut sigmas, mut values) = ([0u64; BLOCK], [1u64; BLOCK], [OPEN; BLOCK]);
+    let (level, layers) = (Level::best(), Layers::shared());
+    for start in (0..count).step_by(BLOCK) {
+        let length = BLOCK.min(count - start);
+        noise.fill(&mut words[..length]);
+        for (i, sigma) in sigmas[..length].iter_mut().enumerate() {
+            *sigma = sampler(start + i).sigma;
         }
-        for &index in &candidates[..kept] {
-            if done == count {
-                break;
-            }
-            let index = usize::from(index);
-            let (sampler, word, head) = (sampler(done), proposals[index], heads[index]);
-            let certain = margins[index] > highest;
-            let value = match if certain { sampler.settled_by_head(word, head) } else { None } {
-                Some(value) => Some(value),
-                None => sampler.look_closer(certain, word, head, coins[index], noise),
-            };
-            if let Some(value) = value {
-                put(done, value);
-                done += 1;
-            }
+        if sampler(start).exact {
+            values.fill(OPEN);
+        } else {
+            level.run(QuickBlock { words: &words, sigmas: &sigmas, layers, values: &mut values });
+        }
+        for i in 0..length {
+            let value = values[i];
+            put(start + i, if value == OPEN { sampler(start + i).settle(words[i], noise) } else { value });
         }
     }
 }
 
-/// `magnitude` with the sign of a proposal, without a branch, which could not be predicted.
+/// The bit of a word that is the sign; those below it choose the slot.
+const SIGN: u32 = SLOTS.trailing_zeros();
+
+const TWO_TO_MINUS_64: f64 = 1.0 / (1u128 << 64) as f64;
+
 #[inline(always)]
-fn signed(word: u64, magnitude: i64) -> i64 {
-    let minus = ((word >> 32) & 1) as i64;
-    (magnitude ^ -minus) + minus
+fn slot(word: u64) -> usize {
+    word as usize % SLOTS
 }
 
-/// Half-width of the band around the first coin's number in which integers decide, for k <= 3.
-///
-/// x_0 and the coin are cut to 52 bits: 2u each. So y is within 2u (k + 2), the exponent within 8u (k + 2)^2 <= 200u, its
-/// exponential within 16u more, and the difference within 4u: below 2^-45 = 256u.
-const BAND: f64 = 1.0 / (1u64 << 45) as f64;
-
-/// The slot of a proposal: 64 for k = 0, 64 for 1, 16 for 2, one for 3, and one for all that follow.
+/// The 52 digits of a word that are a place, as a float in [0, 1): exact.
 #[inline(always)]
-fn slot(word: u64) -> u64 {
-    ((word & 0xffff_ffff) * WEIGHTS) >> 32
-}
-
-/// k of a slot up to 144.
-#[inline(always)]
-fn near(slot: u64) -> u64 {
-    u64::from(slot >= 64) + u64::from(slot >= 128) + u64::from(slot >= 144)
-}
-
-/// By how much the first coin falls heads: above [`BAND`] certainly, below -[`BAND`] certainly not, else unknown.
-///
-/// Branch-free and one float, so that the compiler can do several proposals at once.
-#[inline(always)]
-fn quick(word: u64, head: u64, coin: u64) -> f64 {
-    /// Adding 1.5 * 2^52 to a small float rounds it to an integer, which its low bits then hold.
-    const ROUND: f64 = 6_755_399_441_055_744.0;
-    const LN_2_LEAD: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
-    const LN_2_REST: f64 = 1.908_214_929_270_587_7e-10;
+fn fraction(word: u64) -> f64 {
     /// Or-ing 52 bits into 1.0 makes a float in [1, 2).
     const ONE: u64 = 0x3ff0_0000_0000_0000;
-    let product = (word & 0xffff_ffff) * WEIGHTS;
-    let slot = product >> 32;
-    let fraction = |bits: u64| f64::from_bits(ONE | (bits >> 12)) - 1.0;
-    let whole = if slot >= 64 { 1.0 } else { 0.0 }
-        + if slot >= 128 { 1.0 } else { 0.0 }
-        + if slot >= 144 { 1.0 } else { 0.0 };
-    let halvings = if slot >= 128 { 2.0 } else { 0.0 } + if slot >= 144 { 4.0 } else { 0.0 };
-    let y = whole + fraction(head);
-    let exponent = 0.5 * y * y - halvings * std::f64::consts::LN_2;
-    // exp(-exponent) as in `float::negative_exp`, for exponents up to 8 (and -200u).
-    let rounded = exponent * std::f64::consts::LOG2_E + ROUND;
-    let n = rounded - ROUND;
-    let f = (exponent - n * LN_2_LEAD) - n * LN_2_REST;
-    let mut series = 0.0;
-    for coefficient in EXP_SERIES {
-        series = coefficient - series * f;
-    }
-    let power = f64::from_bits(ONE.wrapping_sub(rounded.to_bits().wrapping_sub(ROUND.to_bits()) << 52));
-    let distance = series * power - fraction(coin);
-    let known = if slot > 144 { 0.0 } else { distance };
-    if (product & 0xffff_ffff) < u64::from(REFUSED) { -1.0 } else { known }
+    f64::from_bits(ONE | (word >> (64 - PLACE_BITS))) - 1.0
+}
+
+/// The sample that `word` settles by itself, or [`OPEN`]. Branch-free, so that the compiler can do several at once.
+#[inline(always)]
+fn quick(word: u64, sigma: u64, layers: &Layers) -> i64 {
+    /// Adding 1.5 * 2^52 to a float below 2^51 rounds it to an integer, which its low bits then hold.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    /// Or-ing an integer below 2^52 into 2^52 makes it a float.
+    const TWO_52: u64 = 0x4330_0000_0000_0000;
+    let slot = slot(word);
+    let sigma = f64::from_bits(TWO_52 | sigma) - f64::from_bits(TWO_52);
+    let level = fraction(word) * layers.width[slot] * sigma;
+    let rounded = level + ROUND;
+    let to_half = 0.5 - (level - (rounded - ROUND)).abs();
+    let magnitude = rounded.to_bits().wrapping_sub(ROUND.to_bits()) as i64;
+    let minus = ((word >> SIGN) & 1) as i64;
+    let safe = (word >> (64 - PLACE_BITS)) < layers.safe[slot];
+    let certain = safe & (to_half > sigma * ROUNDING_ERROR);
+    if certain { (magnitude ^ -minus).wrapping_add(minus) } else { OPEN }
 }
 
 /// The quick look at a block, compiled for the widest registers there are.
 struct QuickBlock<'a> {
-    proposals: &'a [u64],
-    heads: &'a [u64],
-    coins: &'a [u64],
-    margins: &'a mut [f64],
+    words: &'a [u64; BLOCK],
+    sigmas: &'a [u64; BLOCK],
+    layers: &'a Layers,
+    values: &'a mut [i64; BLOCK],
 }
 
 impl Vectorised for QuickBlock<'_> {
@@ -339,23 +278,24 @@ impl Vectorised for QuickBlock<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let words = self.proposals.iter().zip(self.heads).zip(self.coins);
-        for (margin, ((&word, &head), &coin)) in self.margins.iter_mut().zip(words) {
-            *margin = quick(word, head, coin);
+        for i in 0..BLOCK {
+            self.values[i] = quick(self.words[i], self.sigmas[i], self.layers);
         }
     }
 }
 
-/// t = floor(k^2/(2 ln 2)), or one less where the rounded constant says so: the coin's number stays below 1.
+/// t = floor(k^2/(2 ln 2)), or one less where the rounded constant says so: the curve from k on stays below 2^-t.
 #[inline]
 fn halvings(k: u64) -> u64 {
     ((u128::from(k) * u128::from(k) * u128::from(INVERSE_LN_2)) >> 64) as u64
 }
 
-/// k >= 4 with probability 2^(6 - t), or nothing.
+/// All proposals of the tail together are below 2^-10: t is 11 at k = 4, and grows by 7 and more.
+const TAIL_BITS: u32 = 10;
+
+/// k >= 4 with probability 2^(10 - t), or nothing.
 ///
-/// k - 4 ones, then zeros, t - 6 bits in all: no two of these patterns can begin alike.
-#[cold]
+/// k - 4 ones, then zeros, t - 10 bits in all: no two of these patterns can begin alike.
 fn far(noise: &mut impl NoiseSource) -> Option<u64> {
     let mut ones = 0;
     let mut word = noise.next_u64();
@@ -367,7 +307,7 @@ fn far(noise: &mut impl NoiseSource) -> Option<u64> {
     ones += u64::from(leading);
     let k = 4 + ones;
     // A zero has been seen; the zeros that must follow start with it.
-    let mut zeros = halvings(k) - 6 - ones;
+    let mut zeros = halvings(k) - u64::from(TAIL_BITS) - ones;
     let mut bits = word << leading;
     let mut available = u64::from(64 - leading);
     loop {
@@ -383,89 +323,6 @@ fn far(noise: &mut impl NoiseSource) -> Option<u64> {
     }
 }
 
-/// The coin exp(-e) for the digits after the first 64, when the first 31 bits of its first coin were zero.
-#[cold]
-fn keeps_rest(k: u64, head: u64, rest: &mut Digits, noise: &mut impl NoiseSource) -> bool {
-    let mut heads = 0u64;
-    loop {
-        // A coin of e/(heads + 1): 2^-31 (already known to be heads the first time), x', (k + x_0 + x' 2^-65)/2^33,
-        // and 1/(heads + 1).
-        let all = (heads == 0 || noise.next_u64() >> 33 == 0)
-            && rest.is_above_uniform(noise)
-            && is_below_place(k, head, rest, noise)
-            && (heads == 0 || super::below(heads + 1, noise) == 0);
-        if !all {
-            return heads.is_multiple_of(2);
-        }
-        heads += 1;
-    }
-}
-
-/// A coin of (k + x_0 + x' 2^-65)/2^33: a uniform number in 0..2^33 compared digit by digit.
-fn is_below_place(k: u64, head: u64, rest: &mut Digits, noise: &mut impl NoiseSource) -> bool {
-    let whole = noise.next_u64() >> 31;
-    if whole != k {
-        return whole < k;
-    }
-    let word = noise.next_u64();
-    if word != head {
-        return word < head;
-    }
-    // Beyond x_0 the number has a zero, then the digits of x'.
-    let mut before = 0;
-    for index in 0.. {
-        let digit = rest.word(index, noise);
-        let (own, word) = ((before << 63) | (digit >> 1), noise.next_u64());
-        if word != own {
-            return word < own;
-        }
-        before = digit;
-    }
-    unreachable!("two random numbers differ somewhere")
-}
-
-/// The binary digits of x' in [0, 1), 64 at a time, drawn when they are first looked at.
-struct Digits(Vec<u64>);
-
-impl Digits {
-    fn word(&mut self, index: usize, noise: &mut impl NoiseSource) -> u64 {
-        while self.0.len() <= index {
-            self.0.push(noise.next_u64());
-        }
-        self.0[index]
-    }
-
-    /// A coin of x'.
-    fn is_above_uniform(&mut self, noise: &mut impl NoiseSource) -> bool {
-        for index in 0.. {
-            let (own, other) = (self.word(index, noise), noise.next_u64());
-            if own != other {
-                return other < own;
-            }
-        }
-        unreachable!("two random numbers differ somewhere")
-    }
-
-    /// Whether x' `scale` >= `distance`, for 0 < `distance` < `scale`: digits of the quotient by long division.
-    #[cold]
-    fn reach(&mut self, distance: u64, scale: u64, noise: &mut impl NoiseSource) -> bool {
-        let mut remainder = distance;
-        for index in 0.. {
-            let wide = u128::from(remainder) << 64;
-            let digit = (wide / u128::from(scale)) as u64;
-            remainder = (wide % u128::from(scale)) as u64;
-            let own = self.word(index, noise);
-            if own != digit {
-                return own > digit;
-            }
-            if remainder == 0 {
-                return true;
-            }
-        }
-        unreachable!("a random number differs from a quotient somewhere")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -475,16 +332,21 @@ mod tests {
         RoundedGaussian::new("sigma", sigma).expect("valid")
     }
 
+    /// The word that proposes this slot, place and sign.
+    fn proposal(slot: usize, place: u64, negative: bool) -> u64 {
+        (place << (64 - PLACE_BITS)) | (u64::from(negative) << SIGN) | slot as u64
+    }
+
     #[test]
     fn floats_and_integers_give_the_same_samples_from_the_same_bits() {
         for sigma in [1, 2, 3, 97, 1024, 65_537, 1 << 20, (1 << 28) + 1, 1 << 32, (1 << 40) - 1, 1 << 40] {
             let (fast, exact) = (sampler(sigma), sampler(sigma).always_exact());
             let (mut left, mut right) = (SeededNoise::new(8, sigma), SeededNoise::new(8, sigma));
-            for _ in 0..1500 {
+            for _ in 0..4000 {
                 assert_eq!(fast.sample(&mut left), exact.sample(&mut right), "{sigma}");
             }
             assert_eq!(left.words_drawn(), right.words_drawn(), "{sigma}");
-            let (mut quick, mut slow) = (vec![0; 4000], vec![0; 4000]);
+            let (mut quick, mut slow) = (vec![0; 20_000], vec![0; 20_000]);
             fast.fill(&mut quick, &mut left);
             exact.fill(&mut slow, &mut right);
             assert_eq!(quick, slow, "{sigma}");
@@ -517,72 +379,74 @@ mod tests {
     }
 
     #[test]
-    fn the_quick_look_agrees_with_the_slow_one_wherever_it_is_certain() {
-        let (mut noise, exact) = (SeededNoise::new(11, 0), sampler(1 << 20));
-        let mut uncertain = 0;
-        for _ in 0..200_000 {
-            let (word, head, coin) = (noise.next_u64(), noise.next_u64(), noise.next_u64());
-            let margin = quick(word, head, coin);
-            if margin.abs() <= BAND {
-                uncertain += 1;
-                continue;
-            }
-            let slow = exact.settle(word, head, coin, &mut ScriptedNoise::new(vec![]));
-            assert_eq!(slow.is_some(), margin > 0.0);
+    fn one_word_settles_99_samples_in_100() {
+        let (mut noise, layers) = (SeededNoise::new(11, 0), Layers::shared());
+        for (sigma, least) in [(1u64, 0.988), (1 << 20, 0.988), (1 << 40, 0.978)] {
+            let open = (0..200_000u32).filter(|_| quick(noise.next_u64(), sigma, layers) == OPEN).count();
+            assert!(1.0 - open as f64 / 2e5 > least, "{sigma}: {open}");
         }
-        // One in 146 is in the far tail.
-        assert!((1000..1800).contains(&uncertain), "{uncertain}");
-    }
-
-    /// The word that proposes the k of this slot, with 31 bits that are not zero and a sign.
-    fn proposal(slot: u64, negative: bool) -> u64 {
-        (1 << 40) | (u64::from(negative) << 32) | (((slot << 32) + (1 << 31)) / WEIGHTS)
     }
 
     #[test]
     fn scripted_words_give_the_sample_they_spell() {
+        // The lowest layer is 4 wide: a place of 2^52/8 is x = 1/2.
         let sigma = 1000;
-        let at = |slot, head: u64, negative| {
-            sampler(sigma).sample(&mut ScriptedNoise::new(vec![proposal(slot, negative), head, 0]))
+        let at = |place, negative| {
+            sampler(sigma).sample(&mut ScriptedNoise::new(vec![proposal(0, place, negative)]))
         };
-        assert_eq!(at(0, 1 << 63, false), 500);
-        assert_eq!(at(0, 1 << 63, true), -500);
-        assert_eq!(at(64, 1 << 62, false), 1250);
-        assert_eq!(at(130, 1 << 62, false), 2250);
-        assert_eq!(at(144, 0, true), -3000);
+        assert_eq!(at(1 << 49, false), 500);
+        assert_eq!(at(1 << 49, true), -500);
+        assert_eq!(at(3 << 50, true), -3000);
+        assert_eq!(at(0, true), 0);
         // 0.4999 and 0.5001 of one.
-        assert_eq!(at(0, (u128::pow(2, 64) / 1000 * 4999 / 10_000) as u64, false), 0);
-        assert_eq!(at(0, (u128::pow(2, 64) / 1000 * 5001 / 10_000) as u64, false), 1);
-        assert_eq!(at(0, 0, true), 0);
+        let eighth = |tenthousandths: u64| ((1u128 << 50) * u128::from(tenthousandths) / 10_000_000) as u64;
+        assert_eq!((at(eighth(4999), false), at(eighth(5001), false)), (0, 1));
     }
 
     #[test]
     fn digits_beyond_the_first_word_decide_next_to_a_half() {
-        // sigma = 3: 3 x_0 is a half less 1/2^64 times something; x' takes it over or not.
-        let head = (1u64 << 63) / 3;
-        assert_eq!(3 * head, HALF - 2);
+        // In the lowest layer sigma x = 3 * 4 (place + rest)/2^52, and 3 * 4 * place is a half less 8/2^52.
+        let place = (1u64 << 51) / 12;
+        assert_eq!((1u64 << 51) - 12 * place, 8);
         let with =
-            |rest: u64| sampler(3).sample(&mut ScriptedNoise::new(vec![proposal(0, false), head, 0, rest]));
-        // 3 x' >= 2 exactly when x' >= 2/3.
+            |rest: u64| sampler(3).sample(&mut ScriptedNoise::new(vec![proposal(0, place, false), rest]));
+        // 12 rest >= 8 exactly when the rest is 2/3 or more.
         assert_eq!((with(u64::MAX / 3 * 2 - 1), with(u64::MAX / 3 * 2 + 1)), (0, 1));
-        let mut digits = Digits(vec![1 << 63]);
-        assert!(digits.reach(5, 10, &mut ScriptedNoise::new(vec![])));
-        assert!(!digits.reach(6, 10, &mut ScriptedNoise::new(vec![])));
     }
 
     #[test]
-    fn the_far_tail_is_patterns_of_ones_and_zeros() {
+    fn a_place_beyond_the_safe_one_is_kept_if_its_height_is_under_the_curve() {
+        let (layers, slot) = (Layers::shared(), 300);
+        let place = layers.safe[slot] + (1 << 40);
+        let kept = |words: Vec<u64>| {
+            let noise = &mut ScriptedNoise::new(words);
+            sampler(1 << 30).kept(proposal(slot, place, false), noise).is_some()
+        };
+        // A word of 2^32 is 0 below any rise; a word of 0 would be refused.
+        assert!(kept(vec![1 << 32, 0]));
+        assert!(!kept(vec![u64::MAX, u64::MAX]));
+        // The lowest layer's right end is far above the curve unless the height is 0.
+        let end = |words| {
+            let noise = &mut ScriptedNoise::new(words);
+            sampler(1).kept(proposal(0, (1 << 52) - 1, false), noise).is_some()
+        };
+        assert!(end(vec![1 << 32, 0]) && !end(vec![u64::MAX, 0]));
+    }
+
+    #[test]
+    fn the_tail_is_patterns_of_ones_and_zeros() {
         let far = |words: Vec<u64>| far(&mut ScriptedNoise::new(words));
         assert_eq!([4, 5, 6, 7].map(halvings), [11, 18, 25, 35]);
-        assert_eq!(far(vec![(1 << 59) - 1]), Some(4));
-        assert_eq!(far(vec![1 << 59]), None);
+        assert_eq!(far(vec![(1 << 63) - 1]), Some(4));
         assert_eq!(far(vec![1 << 63]), Some(5));
-        assert_eq!(far(vec![(1 << 63) | (1 << 52)]), None);
-        assert_eq!(far(vec![(1 << 63) | ((1 << 52) - 1)]), Some(5));
-        // Ten: six ones and 60 zeros, of which two are in the next word.
-        assert_eq!(halvings(10), 72);
-        assert_eq!(far(vec![!0 << 58, (1 << 62) - 1]), Some(10));
-        assert_eq!(far(vec![!0 << 58, 1 << 62]), None);
+        assert_eq!(far(vec![(1 << 63) | (1 << 56)]), None);
+        assert_eq!(far(vec![(1 << 63) | ((1 << 56) - 1)]), Some(5));
+        // Ten: six ones and 56 zeros. Eleven: seven and 70, of which 13 are in the next word.
+        assert_eq!((halvings(10), halvings(11)), (72, 87));
+        assert_eq!(far(vec![!0 << 58]), Some(10));
+        assert_eq!(far(vec![(!0 << 58) | 4]), None);
+        assert_eq!(far(vec![!0 << 57, (1 << 51) - 1]), Some(11));
+        assert_eq!(far(vec![!0 << 57, 1 << 51]), None);
         // 64 ones and more: k = 68 needs 3335 bits.
         let mut words = vec![u64::MAX];
         words.extend(vec![0; 60]);
@@ -593,17 +457,33 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_the_digits_can_reject() {
-        // One head, then tails: rejected. None, or two: kept.
-        let (k, head) = (3, 5);
-        let keeps = |words: &[u64]| {
-            keeps_rest(k, head, &mut Digits(Vec::new()), &mut ScriptedNoise::new(words.to_vec()))
+    fn beyond_four_the_tail_is_that_of_the_normal() {
+        // Words that choose the tail slot and its part of 2^-10: x >= 4 with what follows, by the same code.
+        let (sigma, mut source) = (1_000_000, SeededNoise::new(13, 0));
+        let mut draws = Vec::new();
+        while draws.len() < 40_000 {
+            let place = source.next_u64() >> (64 - PLACE_BITS);
+            let mut words = vec![1 << 40];
+            words.extend((0..12).map(|_| source.next_u64()));
+            let noise = &mut ScriptedNoise::new(words);
+            if let Some(mut at) = sampler(sigma).kept_in_tail(place, noise) {
+                draws.push(sampler(sigma).rounded(&mut at, 0, noise) as f64 / sigma as f64);
+            }
+        }
+        // P(N > x) / P(N > 4), from tables.
+        let z_score = |draws: &[f64], from: f64, chance: f64| {
+            let count = draws.iter().filter(|x| **x > from).count() as f64;
+            (count - 4e4 * chance) / (4e4 * chance * (1.0 - chance)).sqrt()
         };
-        // Digits of x', the uniform they are compared with, the place; then 31 bits that are not zero.
-        assert!(!keeps(&[u64::MAX, u64::MAX - 1, 0, 1 << 63]));
-        assert!(keeps(&[u64::MAX - 1, u64::MAX]));
-        // Heads, then heads: 31 zeros, a uniform, a place, and one of two; then tails.
-        assert!(keeps(&[u64::MAX, 0, 0, 0, 0, 0, 0, 1 << 63]));
+        let tail =
+            [(4.0, 1.0 - 1e-9), (4.2, 0.421_361), (4.5, 0.107_278), (5.0, 0.009_050_9), (5.3, 0.001_828)];
+        for (from, chance) in &tail[1..] {
+            assert!(z_score(&draws, *from, *chance).abs() < 5.0, "{from}");
+            // Control: the same draws, cut off just there.
+            let cut: Vec<f64> = draws.iter().map(|x| x.min(*from)).collect();
+            assert!(z_score(&cut, *from, *chance) < -5.0, "{from}");
+        }
+        assert!(draws.iter().all(|x| *x >= 4.0));
     }
 
     #[test]
@@ -621,18 +501,20 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_sigma_is_a_power_of_two_and_rounds_by_the_first_digits_alone() {
-        let largest = sampler(1 << 40);
+    fn sigmas_out_of_range_are_refused_and_the_largest_fits() {
         for bad in [0, (1 << 40) + 1, u64::MAX] {
             assert!(RoundedGaussian::new("sigma", bad).is_err());
         }
-        // sigma x_0 is `head` / 2^24: no digit that follows can carry one from below a half to it.
-        let rounded =
-            |head| largest.rounded(3, head, &mut Digits(Vec::new()), &mut ScriptedNoise::new(vec![]));
-        assert_eq!(rounded((1 << 23) - 1), 3 << 40);
-        assert_eq!(rounded(1 << 23), (3 << 40) + 1);
-        assert_eq!(rounded(u64::MAX), 4 << 40);
-        assert_eq!(largest.settled_by_head(proposal(0, false), u64::MAX), Some(1 << 40));
-        assert_eq!(largest.settled_by_head(proposal(144, true), u64::MAX), Some(-4 << 40));
+        let largest = sampler(1 << 40);
+        let place = |scale, divisor, head| {
+            let mut at = Place { scale, divisor, head, bits: PLACE_BITS, rest: Digits::default() };
+            largest.rounded(&mut at, 0, &mut ScriptedNoise::new(vec![]))
+        };
+        // In the tail sigma x is `head` / 2^12: no digit that follows can carry one from below a half to it.
+        assert_eq!(place(1, 1, (9 << 52) + (1 << 11)), (9 << 40) + 1);
+        assert_eq!(place(1, 1, (9 << 52) + (1 << 11) - 1), 9 << 40);
+        let narrowest = *Layers::shared().rise.iter().max().expect("layers");
+        assert!(place(VOLUME, narrowest, (1 << 52) - 1) < 1 << 40);
+        assert_eq!(place(1, 1, 1 << 90), i64::MAX);
     }
 }

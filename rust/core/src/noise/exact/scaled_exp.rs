@@ -31,9 +31,9 @@ const LN_2: [u64; 16] = [
 /// irrational), and that with a `shift` above zero the exponent is below 2^62.
 pub(crate) struct ScaledExp {
     /// Least significant limb first.
-    pub(crate) numerator: [u64; 4],
+    pub(crate) numerator: Vec<u64>,
     /// A product, because 2 sigma^2 t^2 of the Gaussian needs 162 bits and each factor fits a limb.
-    pub(crate) divisors: [u64; 4],
+    pub(crate) divisors: Vec<u64>,
     /// The power of two.
     pub(crate) shift: u64,
 }
@@ -41,12 +41,12 @@ pub(crate) struct ScaledExp {
 impl ScaledExp {
     /// exp(-numerator/divisor) * 2^shift.
     pub(crate) fn new(numerator: u64, divisor: u64, shift: u64) -> Self {
-        ScaledExp { numerator: [numerator, 0, 0, 0], divisors: [divisor, 1, 1, 1], shift }
+        ScaledExp { numerator: vec![numerator], divisors: vec![divisor], shift }
     }
 
     /// exp(-(root^2) / (product of divisors)).
     pub(crate) fn of_square(root: u128, divisors: [u64; 4]) -> Self {
-        ScaledExp { numerator: wide::square(root), divisors, shift: 0 }
+        ScaledExp { numerator: wide::square(root).to_vec(), divisors: divisors.to_vec(), shift: 0 }
     }
 
     /// Bounds on 2^63 times the number, in units of 2^(-64 `limbs`): `limbs + 1` limbs, least significant

@@ -187,31 +187,7 @@ impl BallMap {
     }
 }
 
-/// Sum of `min(|r|, cap)` in steps of `cap / 2^15`, each rounded toward zero: replacing one value moves it by at
-/// most `2^15`. NaN counts as 0.
-///
-/// # Errors
-/// If `cap` is not finite and above zero, lengths differ, or there are `2^31` values or more.
-pub fn clipped_sizes(values: &[f64], cap: f64, present: Option<&[u8]>) -> Result<i64> {
-    if !(cap.is_finite() && cap > 0.0) {
-        return Err(Error::invalid(format!("cap must be a finite number above 0, got {cap}")));
-    }
-    if present.is_some_and(|flags| flags.len() != values.len()) {
-        return Err(Error::invalid("present must have one flag for each row"));
-    }
-    if values.len() >= MOST_ROWS {
-        return Err(Error::invalid("r must have fewer than 2**31 values"));
-    }
-    let counted = |value: &f64| clipped_size_of(*value, cap);
-    Ok(match present {
-        None => values.iter().map(counted).sum(),
-        Some(flags) => {
-            values.iter().zip(flags).map(|(value, flag)| if *flag == 0 { 0 } else { counted(value) }).sum()
-        }
-    })
-}
-
-/// One value's part of [`clipped_sizes`].
+/// `min(|value|, cap)` in steps of `cap / 2^15`, rounded toward zero. NaN counts as 0.
 #[inline(always)]
 pub(crate) fn clipped_size_of(value: f64, cap: f64) -> i64 {
     let steps = value.abs() / cap * f64::from(SIZE_LIMIT);

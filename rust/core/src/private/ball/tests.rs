@@ -215,16 +215,14 @@ fn sparse_rows_give_the_same_sums_in_the_order_of_the_columns_asked_for() {
 
 #[test]
 fn sizes_are_cut_and_rounded_toward_zero() {
-    let size = |values: &[f64]| clipped_sizes(values, 2.0, None);
-    assert_eq!(size(&[2.0]), Ok(1 << 15));
-    assert_eq!(size(&[-1e300, f64::INFINITY, f64::NEG_INFINITY]), Ok(3 << 15));
-    assert_eq!(size(&[f64::NAN, 0.0, -0.0, 1e-300]), Ok(0));
-    assert_eq!(size(&[1.999 / 32768.0, -2.001 / 32768.0]), Ok(1));
-    assert_eq!(clipped_sizes(&[2.0, 2.0], 2.0, Some(&[0, 1])), Ok(1 << 15));
-    for cap in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(clipped_sizes(&[1.0], cap, None).is_err());
+    let size = |value: f64| clipped_size_of(value, 2.0);
+    for large in [2.0, -1e300, f64::INFINITY, f64::NEG_INFINITY] {
+        assert_eq!(size(large), 1 << 15);
     }
-    assert!(clipped_sizes(&[1.0], 1.0, Some(&[1, 1])).is_err());
+    for small in [f64::NAN, 0.0, -0.0, 1e-300, 1.999 / 32768.0] {
+        assert_eq!(size(small), 0);
+    }
+    assert_eq!(size(-2.001 / 32768.0), 1);
 }
 
 #[test]

@@ -32,6 +32,13 @@ pub trait RowBlocks: Sync {
         level: Level,
         sums: &mut Self::Sums,
     ) -> Result<()>;
+    /// All sums at once, where rows are so wide that threads had better share columns.
+    ///
+    /// # Errors
+    /// As for [`super::clipped_sums`].
+    fn by_columns(&self, _rewards: Rewards<'_>, _map: &RowMap<'_>, _plan: Plan) -> Option<Result<Vec<i64>>> {
+        None
+    }
     /// The finished sums.
     ///
     /// # Errors
@@ -45,6 +52,9 @@ pub(super) fn sum<R: RowBlocks>(
     map: &RowMap<'_>,
     plan: Plan,
 ) -> Result<Vec<i64>> {
+    if let Some(sums) = rows.by_columns(rewards, map, plan) {
+        return sums;
+    }
     let row_size = rows.stored() / rows.rows().max(1);
     let add = |range, sums: &mut R::Sums| rows.add(range, rewards, map, plan.level, sums);
     let parts = in_blocks(rows.rows(), row_size, plan, || rows.zero_sums(), add)?;

@@ -56,11 +56,13 @@ pub struct Settled<'a> {
 /// Integer sums over all rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettledSums {
-    /// Those of [`whitened_sums`](super::whitened::whitened_sums).
+    /// Of `(whiten v) * residual`, each coordinate clipped, in steps of `clip / 2^15`: replacing one row moves none by
+    /// more than `2^16`.
     pub gradient: Vec<i64>,
     /// Those of [`second_moments`](crate::private::ball::second_moments), `m` times `m`.
     pub moments: Vec<i64>,
-    /// That of [`clipped_sizes`](crate::private::ball::clipped_sizes).
+    /// Of `min(|residual|, cap)`, in steps of `cap / 2^15`, each rounded toward zero: replacing one row moves it by at
+    /// most `2^15`.
     pub size: i64,
 }
 
@@ -160,7 +162,7 @@ impl<R: ColumnRows> Vectorised for AddBlock<'_, '_, R> {
             if here.clone().all(|i| counts(&i)) {
                 left[..here.len()].copy_from_slice(&residuals[here.clone()]);
                 let support = &support[here.start * filled..here.end * filled];
-                for (r, row) in support.chunks_exact(filled).enumerate() {
+                for (r, row) in support.chunks_exact(filled.max(1)).enumerate() {
                     put(row, r, known);
                 }
                 rows.read_all(here, chosen, new)?;

@@ -3,9 +3,8 @@
 use super::settled::{Measure, Settled, SettledSums, settled_sums};
 use super::shifted::{Moved, shifted_sums};
 use super::support::gather_columns;
-use super::whitened::whitened_sums;
 use crate::matrix::{Csr, Dense};
-use crate::private::ball::{BallMap, MOST_RADIUS, clipped_sizes, second_moments};
+use crate::private::ball::{BallMap, MOST_RADIUS, second_moments};
 use crate::private::gradient::Plan;
 use crate::runtime::simd::Level;
 
@@ -71,22 +70,40 @@ fn no_row_moves_a_sum_by_more_than_the_limit_whatever_its_numbers_are() {
                     assert_eq!(shifted_sums(&sparse, moved, Plan::default()).expect("valid"), sums);
                 }
             }
-            let sums = whitened_sums(
-                &[shift, residual],
-                &[residual],
-                &[1.0, 1.0, 0.0, 2.0],
-                0.5,
-                None,
-                Plan::default(),
-            )
-            .expect("valid");
+            let values = [shift, residual];
+            let rows = Dense::new(&values, 1, 2).expect("valid");
+            let settled = Settled {
+                support: &[],
+                filled: 0,
+                columns: &[0, 1],
+                units: None,
+                residuals: &[residual],
+                present: None,
+            };
+            let measure =
+                Measure { whiten: &[1.0, 1.0, 0.0, 2.0], clip: 0.5, radius: 100, scale: 1.0, cap: 0.5 };
+            let sums = settled_sums(&rows, settled, measure, Plan::default()).expect("valid");
+            assert!((0..=1 << 15).contains(&sums.size));
+            let sums = sums.gradient;
             assert!(sums.iter().all(|sum| sum.abs() <= 1 << 15));
         }
     }
 }
 
+/// The gradient's sums, number by number.
+fn whitened_slowly(values: &[f64], residuals: &[f64], whiten: &[f64], clip: f64, present: &[u8]) -> Vec<i64> {
+    let m = values.len() / residuals.len();
+    let coordinate = |row: &[f64], c: usize| (0..m).fold(0.0, |sum, j| sum + row[j] * whiten[c * m + j]);
+    let integer = |row: &[f64], c: usize, residual: f64| {
+        let product = coordinate(row, c) * (residual * 32768.0 / clip);
+        if product.is_nan() { 0 } else { product.clamp(-32768.0, 32768.0).round_ties_even() as i64 }
+    };
+    let rows = || values.chunks(m).zip(residuals).zip(present).filter(|(_, flag)| **flag != 0);
+    (0..m).map(|c| rows().map(|((row, residual), _)| integer(row, c, *residual)).sum()).collect()
+}
+
 #[test]
-fn settled_columns_have_the_sums_of_three_kernels() {
+fn settled_columns_have_the_sums_of_each_kind() {
     let (n, m) = (91, 4);
     let values = dense(n);
     let rows = Dense::new(&values, n, 5).expect("valid");
@@ -112,10 +129,13 @@ fn settled_columns_have_the_sums_of_three_kernels() {
         let map = BallMap::new(&[0, 1, 2, 3], &[scale; 4], None, radius, m).expect("valid");
         let apart = Dense::new(&all, n, m).expect("valid");
         let expected = SettledSums {
-            gradient: whitened_sums(&all, &residuals, &whiten, 0.8, Some(&present), plan(1, 100))
-                .expect("valid"),
+            gradient: whitened_slowly(&all, &residuals, &whiten, 0.8, &present),
             moments: second_moments(&apart, &map, Some(&present), plan(1, 100)).expect("valid"),
-            size: clipped_sizes(&residuals, 0.6, Some(&present)).expect("valid"),
+            size: residuals
+                .iter()
+                .zip(&present)
+                .map(|(r, flag)| i64::from(*flag) * (r.abs().min(0.6) / 0.6 * 32768.0).trunc() as i64)
+                .sum(),
         };
         for (threads, block) in [(1, 100), (2, 7), (3, 16)] {
             assert_eq!(settled_sums(&rows, settled, measure, plan(threads, block)), Ok(expected.clone()));

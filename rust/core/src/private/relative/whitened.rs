@@ -1,49 +1,12 @@
 //! Gradients on public columns in coordinates of their own, as exact integer sums.
 
-use std::ops::Range;
-
-use super::checked_flags;
-use super::shifted::checked_clip;
 use crate::matrix::scalar::{LIMIT, Real};
 use crate::private::ball::tile::TILE;
-use crate::runtime::error::{Error, Result};
+use crate::runtime::error::Result;
 use crate::runtime::memory::{copied, zeros};
-use crate::runtime::parallel::{Plan, add_up, in_blocks};
-use crate::runtime::simd::Vectorised;
 
 /// Largest coordinate: times a residual of 0 it is 0.
 const LARGEST: f64 = 1e300;
-
-/// Sums over rows of `(whiten v) * residual`, clipped to `[-clip, clip]` and rounded in steps of `clip / 2^15`.
-///
-/// `values` has `m` values a row, `whiten` is `m` times `m`, row after row. A row's coordinate is added up in the order
-/// of its columns; NaN counts as 0. Replacing one row moves no sum by more than `2^16`.
-///
-/// # Errors
-/// If lengths do not fit or `clip` is not finite and above 0.
-pub fn whitened_sums(
-    values: &[f64],
-    residuals: &[f64],
-    whiten: &[f64],
-    clip: f64,
-    present: Option<&[u8]>,
-    plan: Plan,
-) -> Result<Vec<i64>> {
-    let n = residuals.len();
-    let m = values.len().checked_div(n).unwrap_or(0);
-    if n == 0 || m == 0 || m * n != values.len() || m.checked_mul(m) != Some(whiten.len()) {
-        return Err(Error::invalid("whiten must be square, with one row for each column of X"));
-    }
-    checked_flags(present, n)?;
-    checked_clip(clip)?;
-    let rows = Rows { values, residuals, present, columns: m };
-    let start = || Ok((WhitenedTiles::new(whiten, m)?, zeros(m * TILE)?));
-    let parts = in_blocks(n, work_on_row(m), plan, start, |range, (sums, tile)| {
-        plan.level.run(AddBlock { rows, range, clip, tile, sums });
-        Ok(())
-    })?;
-    add_up(parts.into_iter().map(|(sums, _): (WhitenedTiles, Vec<f64>)| Ok(sums.totals())))
-}
 
 /// What a row of `m` values costs, in values of a plain sum.
 pub(super) fn work_on_row(m: usize) -> usize {
@@ -56,7 +19,10 @@ pub(super) fn factor(residual: f64, clip: f64) -> f64 {
     residual * LIMIT as f64 / clip
 }
 
-/// Sums of rows that come sixteen at a time, column after column: a register holds one column of several rows.
+/// Sums over rows of `(whiten v) * residual`, clipped and rounded in steps of `clip / 2^15`.
+///
+/// Rows come sixteen at a time, column after column: a register holds one column of several rows. A row's coordinate is added
+/// up in the order of its columns; NaN counts as 0. Replacing one row moves no sum by more than `2^16`.
 #[derive(Debug)]
 pub(super) struct WhitenedTiles {
     weights: Vec<f64>,
@@ -131,40 +97,4 @@ fn bounded(coordinate: f64) -> f64 {
     let number = if coordinate.is_nan() { 0.0 } else { coordinate };
     let below = if number > LARGEST { LARGEST } else { number };
     if below < -LARGEST { -LARGEST } else { below }
-}
-
-#[derive(Clone, Copy)]
-struct Rows<'a> {
-    values: &'a [f64],
-    residuals: &'a [f64],
-    present: Option<&'a [u8]>,
-    columns: usize,
-}
-
-struct AddBlock<'a, 'b> {
-    rows: Rows<'a>,
-    range: Range<usize>,
-    clip: f64,
-    tile: &'b mut [f64],
-    sums: &'b mut WhitenedTiles,
-}
-
-impl Vectorised for AddBlock<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let AddBlock { rows, range, clip, tile, sums } = self;
-        for start in range.clone().step_by(TILE) {
-            // Rows that are not there keep what the tile held before: their factor is 0, and numbers are finite.
-            let mut factors = [0.0; TILE];
-            for i in (start..(start + TILE).min(range.end))
-                .filter(|i| rows.present.is_none_or(|flags| flags[*i] != 0))
-            {
-                factors[i - start] = factor(rows.residuals[i], clip);
-                put(&rows.values[i * rows.columns..][..rows.columns], i - start, tile.as_chunks_mut().0);
-            }
-            sums.add(tile, &factors);
-        }
-    }
 }
