@@ -218,6 +218,7 @@ def shifted_gradient(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
+
 class SecureNoise:
     protects: bool
     def __init__(self) -> None: ...

@@ -1,12 +1,12 @@
 """A policy keeps the accounting, and so the noise, it was made with."""
 
 import pytest
+from fliphat.policies.store.directory import kept_choices
 
 from flat_options import nested
 from fliphat import FLIPHAT, Iht
 from fliphat.fit.options import Pursuit
 from fliphat.fit.settings import complete
-from fliphat.policies.store.directory import kept_choices
 
 PUBLIC = {"dim": 50, "sparsity": 4, "epsilon": 1.0, "delta": 0.01}
 
