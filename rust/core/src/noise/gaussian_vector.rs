@@ -31,7 +31,10 @@ pub fn release_vector(values: &mut [i64], sigmas: &[u64], noise: &mut impl Noise
     // Noise that saturated at 2^63 - 1 clamps just the same.
     let add =
         |index: usize, draw: i64| values[index] = values[index].saturating_add(draw).clamp(-LIMIT, LIMIT);
-    super::observe::drawn("vector", (0..count).map(|index| if sigmas.len() == 1 { sigmas[0] } else { sigmas[index] }));
+    super::observe::drawn(
+        "vector",
+        (0..count).map(|index| if sigmas.len() == 1 { sigmas[0] } else { sigmas[index] }),
+    );
     match sigmas {
         [one] => for_each(count, |_| RoundedGaussian::of_checked(*one), add, noise),
         _ => for_each(sigmas.len(), |index| RoundedGaussian::of_checked(sigmas[index]), add, noise),
