@@ -10,7 +10,7 @@ pytest.importorskip("starlette", reason="needs fliphat[serve]")
 pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
-from fliphat import FLIPHAT, PrivateLinear
+from fliphat import FLIPHAT, PrivateLinear, Store
 from fliphat.cli import main
 from fliphat.serve import Client
 from fliphat.serve.decisions import DecisionLog, joined
@@ -21,11 +21,11 @@ NEW = {"dim": DIM, "epsilon": 1.0, "delta": 0.01, "first_episode": 6}
 
 
 def sparse(store):
-    return FLIPHAT(**NEW, sparsity=1, store=store, durability="group")
+    return FLIPHAT(**NEW, sparsity=1, store=Store(store, durability="group"))
 
 
 def linear(store):
-    return PrivateLinear(["red", "blue"], **NEW, context_norm=2.0, store=store, durability="group")
+    return PrivateLinear(["red", "blue"], **NEW, context_norm=2.0, store=Store(store, durability="group"))
 
 
 def contexts(make, rounds, seed=0):

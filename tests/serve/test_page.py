@@ -12,7 +12,7 @@ pytest.importorskip("starlette", reason="needs fliphat[serve]")
 pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
-from fliphat import FLIPHAT, PrivateLinear
+from fliphat import FLIPHAT, PrivateLinear, Store
 from fliphat.serve import page
 from served import served
 
@@ -22,12 +22,12 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 
 def sparse(store):
     made = {"dim": DIM, "sparsity": 2, "epsilon": 1.0, "delta": 0.01, "first_episode": 8}
-    return FLIPHAT(**made, store=store, durability="group")
+    return FLIPHAT(**made, store=Store(store, durability="group"))
 
 
 def linear(store):
     made = {"dim": DIM, "epsilon": 1.0, "delta": 0.01, "context_norm": 2.0, "first_episode": 8}
-    return PrivateLinear(["red", "<b>blue</b>"], **made, store=store, durability="group")
+    return PrivateLinear(["red", "<b>blue</b>"], **made, store=Store(store, durability="group"))
 
 
 def play(server, make, rounds):
@@ -61,7 +61,7 @@ def test_a_policy_that_knows_what_it_earns_shows_it(tmp_path):
         scoreboard = "lift over uniform play .1"
 
     made = {"dim": DIM, "sparsity": 2, "epsilon": 1.0, "delta": 0.01}
-    with served(lambda: Earning(**made, store=tmp_path / "s", durability="group")) as server:
+    with served(lambda: Earning(**made, store=Store(tmp_path / "s", durability="group"))) as server:
         assert server.ask("GET", "/status", token=None)[1]["scoreboard"] == "lift over uniform play .1"
 
 

@@ -18,7 +18,7 @@ pytest.importorskip("starlette", reason="needs fliphat[serve]")
 pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
-from fliphat import FLIPHAT
+from fliphat import FLIPHAT, Store
 from fliphat.serve import Client, Limits, ServerError, Tokens, make_app, owner
 from fliphat.serve.connections import KEPT_APART
 from served import OPERATOR, SERVE, TOKENS, WRITE, Process, lines_of_the_log, served
@@ -32,7 +32,7 @@ BODY = {"contexts": GOOD.tolist()}
 
 @pytest.fixture
 def opened(tmp_path):
-    return lambda: FLIPHAT(**ARGUMENTS, store=tmp_path / "s", durability="group")
+    return lambda: FLIPHAT(**ARGUMENTS, store=Store(tmp_path / "s", durability="group"))
 
 
 def eventually(what, seconds=30):

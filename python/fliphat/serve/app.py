@@ -66,10 +66,10 @@ def make_app(
 
     Examples
     --------
-    >>> from fliphat import FLIPHAT
+    >>> from fliphat import FLIPHAT, Store
     >>> from fliphat.serve import Tokens, make_app
     >>> app = make_app(
-    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2, store="store", durability="group"),
+    ...     lambda: FLIPHAT(20, 2, epsilon=1.0, delta=1e-2, store=Store("store", durability="group")),
     ...     tokens=Tokens(write="a token of some length", operator="another token, as long"),
     ... )  # doctest: +SKIP
     """

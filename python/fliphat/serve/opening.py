@@ -67,8 +67,8 @@ def open_policy(store: str, given: dict[str, Any] | None, durability: Any) -> Li
 
 def reopened(store: str, witness: str | None = None) -> LivePolicy:
     """Open a store that exists, whichever policy it holds, with the arguments it was made with."""
-    dense = recorded_settings(store).get("fit") == "dense"
-    return PrivateLinear.open(store, witness=witness) if dense else FLIPHAT.open(store, witness=witness)
+    kept = Store(store, witness=witness)
+    return (PrivateLinear if recorded_settings(kept).get("fit") == "dense" else FLIPHAT).open(kept)
 
 
 def _opened(store: str, given: dict[str, Any] | None, durability: Any) -> LivePolicy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fliphat.fit import kept_tuning
-from fliphat.fit.dense_tuning import DenseTuning
+from fliphat.fit.dense import DenseTuning
 from fliphat.fit.settings import EngineSettings
 from fliphat.fit.tuning import Tuning
 from fliphat.policies.types import StoreError
