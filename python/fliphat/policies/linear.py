@@ -101,7 +101,7 @@ class PrivateLinear(LivePolicy):
         exploration: float = 0.1,
         rounds_per_user: int = 1,
         first_episode: int | None = None,
-        growth: float = 1.2,
+        growth: float = 1.15,
         totals: bool = True,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,

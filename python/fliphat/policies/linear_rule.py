@@ -7,7 +7,7 @@ it the slot of the arm.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from fliphat.policies.engine.exploring import vote_code
 from fliphat.policies.engine.rule import ArmsOfRounds
 
 __all__ = ["LinearChooser", "LinearRule"]
+
+#: Rounds that are scored at a time: their scores stay in the nearest caches.
+_BLOCK: Final = 512
 
 _Choice = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]
 
@@ -193,17 +196,19 @@ class LinearChooser:
 
         What is scored is the row that is learned from: moved, scaled and cut to the ball.
         """
-        moved = rows * self._inverse - self._shift
-        lengths = np.sqrt(np.einsum("ij,ij->i", moved, moved))
-        moved *= np.minimum(1, self._ball / np.maximum(lengths, self._ball))[:, None]
-        scores = (moved @ self._weights).reshape(n, arms, DRAWS)
-        if self._disjoint:
-            scores += self._levels
-        best, place = scores[:, 0].copy(), np.zeros((n, DRAWS), np.int64)
-        for arm in range(1, arms):
-            better = scores[:, arm] > best
-            np.copyto(best, scores[:, arm], where=better)
-            np.copyto(place, arm, where=better)
+        place = np.empty((n, DRAWS), np.int64)
+        each = len(rows) // max(n, 1)  # one row a round, or one for each arm
+        for start in range(0, n, _BLOCK):
+            part = slice(start, min(start + _BLOCK, n))
+            moved = rows[part.start * each : part.stop * each] * self._inverse - self._shift
+            lengths = np.sqrt(np.einsum("ij,ij->i", moved, moved))
+            moved *= np.minimum(1, self._ball / np.maximum(lengths, self._ball))[:, None]
+            scores = (moved @ self._weights).reshape(-1, arms, DRAWS)
+            if self._disjoint:
+                scores += self._levels
+            best = scores.max(axis=1)
+            for arm in range(arms - 1, -1, -1):  # of several that are best, the first
+                np.copyto(place[part], arm, where=scores[:, arm] == best)
         return place
 
     def choose_csr(self, *_: Any) -> NoReturn:

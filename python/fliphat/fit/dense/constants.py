@@ -37,7 +37,7 @@ class DenseTuning:
         Smallest variance of a column, and smallest eigenvalue of the columns' covariance.
     prior, intercept_prior : float
         Standard deviation of a reward that is foreseen before anything is known from all columns together,
-        and variance of arms' mean rewards.
+        and variance of arms' mean rewards, at least.
     spread : float
         Variance of a reward given its context, at most.
     apart : float
@@ -64,7 +64,7 @@ class DenseTuning:
     smallest_size: float = 0.02
     floor: float = 0.01
     prior: float = 1.0
-    intercept_prior: float = 0.05
+    intercept_prior: float = 0.001
     spread: float = 0.25
     apart: float = 0.05
     second_discount: float = 0.5

@@ -201,7 +201,11 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
     # Arms' mean rewards, drawn to the mean of all as far as they do not stand out.
     variance = spread / counts + own.noise[d] / counts**2 + (level * count_noise / counts) ** 2
     common = float(np.average(level, weights=counts))
-    kept = constants.intercept_prior / (constants.intercept_prior + variance)
+    # Weighed by what is known of each: what noise explains of their spread is taken off.
+    known_well = 1 / (variance + constants.intercept_prior)
+    apart = float(np.average((level - common) ** 2 - variance, weights=known_well))
+    prior_level = max(apart, constants.intercept_prior)
+    kept = prior_level / (prior_level + variance)
     level = common + (level - common) * kept
     noise = width * np.sqrt(variance * kept) * rng.normal(size=(DRAWS, groups))
     coefficients[:, d] = level - (coefficients[:, :d] * means).sum(axis=1)

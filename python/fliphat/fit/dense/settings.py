@@ -59,7 +59,7 @@ class DenseSettings:
         exploration: object = 0.1,
         rounds_per_user: object = 1,
         first_episode: object = None,
-        growth: object = 1.2,
+        growth: object = 1.15,
         totals: object = True,
         dtype: object = "float32",
         seed: object = None,
