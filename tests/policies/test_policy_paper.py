@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from flat_options import nested
-from fliphat import FLIPHAT, Iht, kernels
+from fliphat import FLIPHAT, Iht, _native, kernels
 from fliphat.kernels import _niht
 from fliphat.privacy import calibrate
 from policy_model import DIM, Fits
@@ -86,7 +86,7 @@ def test_the_estimate_is_n_iht_with_the_calibrated_noise():
             pick_scale=noise.pick_scale,
             value_scale=noise.value_scale,
             reward_clip=1.5,
-            seeded=(7, facts.episode),
+            noise=_native.SeededNoise(7, facts.episode),
         )[-1]
         np.testing.assert_array_equal(facts.estimate.to_dense(), expected)
     assert [facts.rounds for facts in policy.history] == [1, 2, 4, 8]
@@ -118,7 +118,7 @@ def test_it_learns_and_missing_rewards_do_not_stop_it():
     rng = np.random.default_rng(0)
     beta = np.zeros(30)
     beta[[4, 9]] = 0.8, -0.7
-    for _ in range(10):
+    for _ in range(20):
         X = rng.standard_normal((policy.remaining, 3, 30), dtype=np.float32)
         decisions = policy.select_batch(X)
         mean = X[np.arange(len(X)), decisions.arms] @ beta
