@@ -17,6 +17,7 @@ import numpy as np
 
 from fliphat import _native
 from fliphat.fit import dense, pilot, pursuit, run
+from fliphat.fit.dense import parts as dense_parts
 from fliphat.lab.peers.statistics import noise as peers
 from fliphat.privacy import composition
 from fliphat.privacy.accounting import pure_dp_zcdp
@@ -164,16 +165,20 @@ def price_iht(drawn, plan):
     return within_claim(events, epsilon, delta, rho)
 
 
-def price_dense(drawn, settings, plan):
-    """Price a dense episode: one vector, whose numbers have the noise of one of its parts, or sqrt(2) times it."""
-    charged = {part.sigma: Fraction(part.sensitivity_squared) for part in plan.parts.values()}
-    allowed = set(charged) | {math.isqrt(2 * sigma**2) + 1 for sigma in charged}
-    for law, runs in drawn:
-        if law != "vector" or not {scale for scale, _ in runs} <= allowed:
-            raise Uncharged("a dense episode drew noise that none of its parts has")
-    squared = sum((moved / sigma**2 for sigma, moved in charged.items()), Fraction(0))
-    shift = math.sqrt(squared * len(drawn)) * settings.rounds_per_user
-    _refuse_above(composition.delta(settings.epsilon, [Gaussian(shift)]), settings.delta, "delta")
+def price_dense(drawn, fit, plan):
+    """Price a dense episode: one vector with the noise of its parts, which no claim of one Gaussian is below."""
+    found = [np.repeat(*np.array(runs, np.int64).T) for law, runs in drawn if law == "vector"]
+    charged = []
+    for steps in (plan.steps, {name: step.anew() for name, step in plan.steps.items()}):
+        noise = [
+            dense_parts.noise_steps(name, step, fit.settings.dim, fit.groups)[0]
+            for name, step in steps.items()
+        ]
+        charged.append(np.concatenate(noise).astype(np.int64))
+    if len(drawn) != 1 or len(found) != 1 or not any(np.array_equal(found[0], one) for one in charged):
+        raise Uncharged("a dense episode drew noise that its parts do not have")
+    shift = math.sqrt(plan.mu_squared) * fit.settings.rounds_per_user
+    _refuse_above(composition.delta(fit.settings.epsilon, [Gaussian(shift)]), fit.settings.delta, "delta")
 
 
 def price_peer(drawn, released):
@@ -208,7 +213,7 @@ def observed():
         wrap(pursuit.PursuitFit, name, lambda given, drawn: price_pursuit(drawn, given[0].settings, given[1]))
     for name in ("from_rows", "from_sums"):
         wrap(run, name, lambda given, drawn: price_iht(drawn, given[0]))
-    wrap(dense.Dense, "run", lambda given, drawn: price_dense(drawn, given[0].settings, given[1]))
+    wrap(dense.Dense, "run_totals", lambda given, drawn: price_dense(drawn, given[0], given[1]))
     wrap(peers.Noise, "__call__", lambda given, drawn: price_peer(drawn, given[0]))
     _native.watch_draws(True)
     try:

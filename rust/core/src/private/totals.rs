@@ -66,6 +66,7 @@ pub fn release_totals(
     }
     let (mut released, mut kept) = (with_room(count)?, with_room(bytes)?);
     kept.extend_from_slice(MAGIC);
+    crate::noise::observe::drawn("vector", parts.iter().flat_map(|part| part.sigmas.iter().copied()));
     for (part, total) in parts.iter().zip(&totals) {
         for (sum, sigma) in total.iter().zip(part.sigmas) {
             let (whole, fraction) = (sum >> part.shift, sum & ((1 << part.shift) - 1));
