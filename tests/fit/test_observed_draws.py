@@ -98,7 +98,7 @@ def test_control_a_draw_outside_of_a_fit_is_noticed(draws_are_charged):
     assert draws_are_charged.stray == [("vector", [(10, 3)])]
 
 
-def test_peers_draw_what_their_statistics_were_priced_for(draws_are_charged):
+def test_peers_draw_what_their_statistics_were_priced_for(draws_are_charged, monkeypatch):
     from fliphat.lab.peers.statistics import Moments
     from fliphat.lab.peers.statistics.noise import price
 
@@ -106,8 +106,8 @@ def test_peers_draw_what_their_statistics_were_priced_for(draws_are_charged):
     noise = Noise(statistic, price(statistic, 1, epsilon=1.0, delta=0.01).noise[0], None)
     noise(np.zeros(len(noise._sigmas), np.int64))
     assert draws_are_charged.fits == 1 and not draws_are_charged.uncharged
-    noise._sigmas, wrong = noise._sigmas, noise._sigmas // 2
-    noise._drawn = lambda values: kernels.gaussian_release(values, wrong).astype(float)
-    noise(np.zeros(len(wrong), np.int64))
+    real = kernels.gaussian_release
+    monkeypatch.setattr(kernels, "gaussian_release", lambda values, sigmas: real(values, sigmas // 2))
+    noise(np.zeros(len(noise._sigmas), np.int64))
     assert draws_are_charged.uncharged
     draws_are_charged.uncharged.clear()

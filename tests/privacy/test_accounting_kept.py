@@ -1,12 +1,12 @@
 """A policy keeps the accounting, and so the noise, it was made with."""
 
 import pytest
-from fliphat.policies.store.directory import kept_choices
 
 from flat_options import nested
-from fliphat import FLIPHAT, Iht
+from fliphat import FLIPHAT, Iht, Store
 from fliphat.fit.options import Pursuit
 from fliphat.fit.settings import complete
+from fliphat.policies.store.opening import kept_choices
 
 PUBLIC = {"dim": 50, "sparsity": 4, "epsilon": 1.0, "delta": 0.01}
 
@@ -15,7 +15,7 @@ def test_a_new_store_is_priced_exactly_and_goes_on_so(tmp_path):
     with FLIPHAT(**PUBLIC, store=tmp_path / "store") as policy:
         assert policy.guarantee.accounting == "exact"
         remaining = policy.remaining
-    assert kept_choices(tmp_path / "store")[1] == "exact"
+    assert kept_choices(Store(tmp_path / "store"))[1] == "exact"
     with FLIPHAT(**PUBLIC, store=tmp_path / "store") as policy:
         assert (policy.guarantee.accounting, policy.remaining) == ("exact", remaining)
 
@@ -26,9 +26,9 @@ def test_records_without_the_field_are_of_the_first_version():
 
 
 def test_nothing_is_read_from_what_is_no_store(tmp_path):
-    assert kept_choices(tmp_path) is None
+    assert kept_choices(Store(tmp_path)) is None
     (tmp_path / "ledger.sqlite3").write_bytes(b"not a ledger")
-    assert kept_choices(tmp_path) is None
+    assert kept_choices(Store(tmp_path)) is None
 
 
 @pytest.mark.parametrize(
