@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 from worlds import ROWS, regret
 
-from fliphat.fit.tuning import tuning
+from fliphat.fit.pursuit.constants import tuning
 
 #: What is changed: constants, by the budget mu, or arguments of the policy.
 PARTS = {
@@ -46,7 +46,7 @@ def runs(name, epsilon, seeds, rounds, part=None):
         changes = part(mu) if callable(part) else {}
         return dataclasses.replace(tuning(mu), **changes)
 
-    with mock.patch("fliphat.fit.pursuit.tuning", constants):
+    with mock.patch("fliphat.fit.pursuit.fit.tuning", constants):
         return np.array([regret(name, epsilon, seed, rounds=rounds, **told) for seed in seeds])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fliphat import FLIPHAT, Iht
 from fliphat.environments import SparseClicks
-from fliphat.fit.iht import IhtFit
+from fliphat.fit.iht.fit import IhtFit
 from fliphat.policies import SparseEstimate
 from fliphat.simulation import play
 

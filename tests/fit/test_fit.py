@@ -11,10 +11,11 @@ import pytest
 import fliphat
 from flat_options import nested
 from fliphat import FLIPHAT, Iht, PrivateSparseRegressor
-from fliphat.fit import make_fit, run
-from fliphat.fit.iht import IhtFit
+from fliphat.fit import make_fit
+from fliphat.fit.iht import run
+from fliphat.fit.iht.fit import IhtFit
+from fliphat.fit.iht.plan import Budget, EmptyPlan, IhtPlan
 from fliphat.fit.known import KnownEstimate, SparseEstimate
-from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan
 from fliphat.fit.settings import Settings, complete
 from fliphat.kernels import _niht
 from fliphat.privacy import calibrate

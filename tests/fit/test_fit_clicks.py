@@ -9,17 +9,18 @@ import pytest
 
 from fliphat import FLIPHAT, Pursuit
 from fliphat.environments import SparseClicks
-from fliphat.fit import kept_tuning, make_fit, model
-from fliphat.fit.model import scores
+from fliphat.fit import kept, make_fit
 from fliphat.fit.parts import PartsFit
+from fliphat.fit.pursuit import scores
+from fliphat.fit.pursuit.constants import class_tuning, click_tuning, tuning
+from fliphat.fit.pursuit.opening import open_episode
 from fliphat.fit.settings import Settings
-from fliphat.fit.tuning import class_tuning, click_tuning, tuning
 from fliphat.simulation import play
 
 
 def played(seed, constants=click_tuning):
     """Return the largest coefficient, and the clicks of the last rounds."""
-    with mock.patch("fliphat.fit.pursuit.click_tuning", constants):
+    with mock.patch("fliphat.fit.pursuit.fit.click_tuning", constants):
         policy = FLIPHAT(400, 30, 1.0, 1e-6, loss="logistic", fit=Pursuit(), seed=seed)
         rewards = play(policy, SparseClicks(400, 5, nonzeros=50, seed=seed), 10_000).rewards
     return np.abs(policy.estimate.to_dense()).max(), rewards[-3000:].mean()
@@ -29,7 +30,7 @@ def test_coefficients_of_rare_columns_do_not_run_away():
     largest, clicks = played(301)
     assert largest < 3 and clicks > 0.58
     # With residuals cut as those of the squared loss they do.
-    runaway, fewer = played(301, kept_tuning.unrecorded)
+    runaway, fewer = played(301, tuning)
     assert runaway > 2 * largest and fewer < clicks
 
 
@@ -67,7 +68,7 @@ def test_candidates_are_not_picked_for_having_a_mean(log_odds):
 
     def mean_of_a_column_that_does_not_matter(fit):
         # Always 1: its gradient is the residual, a click's or that of no click.
-        clip = model.open_episode(knowing(fit, log_odds), fit.told).pick_clip
+        clip = open_episode(knowing(fit, log_odds), fit.told).pick_clip
         return likely * min(1 - likely, clip) - (1 - likely) * min(likely, clip)
 
     assert abs(mean_of_a_column_that_does_not_matter(fit)) < 1e-9
@@ -121,14 +122,14 @@ def test_the_intercept_may_follow_columns_that_come_and_go():
 def test_constants_of_clicks_kept_by_the_version_before_do_what_they_did():
     fit = fit_of("logistic")
     added = ("whole_picks", "mean_scores", "drift_of_one", "shrink")
-    now = kept_tuning.written(class_tuning(fit.told.mu))
+    now = kept.written(class_tuning(fit.told.mu))
     record = {name: now[name] for name in now if name not in added}
-    before = make_fit(dataclasses.replace(fit.settings, constants=kept_tuning.read(record)))
+    before = make_fit(dataclasses.replace(fit.settings, constants=kept.read(record)))
     known = knowing(before, -1.0, coefficient=2.0, mean=0.9)
     assert scores.typical_score(known, before.told)[0] < -0.5  # at zero, as it was
     r, rare = known.residual_size, scores.rare_residual(known, before.told)
     own = known.context_size
-    clip = model.open_episode(known, before.told).pick_clip
+    clip = open_episode(known, before.told).pick_clip
     assert clip == pytest.approx(own * max(before.told.tuning.pick_clip * r, rare))
 
 
@@ -141,10 +142,10 @@ def test_classes_of_one_data_set_keep_their_constants():
 def test_columns_that_are_rarely_there_are_not_blown_up():
     fit = fit_of("logistic")
     known = dataclasses.replace(knowing(fit, 0.0), moments=np.diag([1.0, 0.01]))
-    largest = np.abs(model.open_episode(known, fit.told).whiten).max()
+    largest = np.abs(open_episode(known, fit.told).whiten).max()
     assert largest <= 1 / math.sqrt(fit.told.tuning.whitened_from) + 1e-9
     blown = fit_of("logistic", whitened_from=0.0)
-    assert np.abs(model.open_episode(known, blown.told).whiten).max() > 2
+    assert np.abs(open_episode(known, blown.told).whiten).max() > 2
 
 
 def test_the_squared_loss_knows_nothing_of_this():

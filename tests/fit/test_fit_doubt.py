@@ -5,18 +5,20 @@ import dataclasses
 import numpy as np
 import pytest
 
-from fliphat.fit import model
+from fliphat.fit.pursuit.known import KnownSparse, Released, Told
+from fliphat.fit.pursuit.learning import learn
+from fliphat.fit.pursuit.opening import begin, open_episode
 
 NOISE = (0.7, 0.1, 0.1)
-TOLD = model.Told(dim=50, sparsity=5, mu=0.5, context_scale=1.0, reward_scale=1.0)
+TOLD = Told(dim=50, sparsity=5, mu=0.5, context_scale=1.0, reward_scale=1.0)
 
 
 def after(known, octaves, column=None, told=TOLD):
     """Return what is known after an episode whose whole rows said `octaves`."""
-    episode = model.open_episode(known, told)
+    episode = open_episode(known, told)
     m = len(episode.whiten)
     asked = "rows" in episode.shares
-    released = model.Released(
+    released = Released(
         columns=np.arange(episode.picks) + (len(known.columns) if column is None else column),
         units=np.ones(episode.picks),
         signs=np.ones(episode.picks, np.int64),
@@ -29,11 +31,11 @@ def after(known, octaves, column=None, told=TOLD):
         rows=(octaves, 0.0, 0.0) if asked else None,
         rows_noise=NOISE if asked else None,
     )
-    return model.learn(known, told, episode, released), asked
+    return learn(known, told, episode, released), asked
 
 
 def test_an_ordinary_size_is_asked_for_once():
-    known, asked = after(model.begin(TOLD), 0.4)
+    known, asked = after(begin(TOLD), 0.4)
     assert asked
     assert not known.doubted
     assert 0.8 < known.context_size < 1.2
@@ -42,7 +44,7 @@ def test_an_ordinary_size_is_asked_for_once():
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_what_the_second_measure_does_not_confirm_is_forgotten(sign):
-    known, _ = after(model.begin(TOLD), sign * 2.5)
+    known, _ = after(begin(TOLD), sign * 2.5)
     assert known.doubted
     assert known.context_size == 2.0 ** (2.5 * sign)
     known, asked = after(known, -sign * 2.5)
@@ -55,7 +57,7 @@ def test_what_the_second_measure_does_not_confirm_is_forgotten(sign):
 
 
 def test_clicks_are_forgotten_as_well():
-    told = model.Told(
+    told = Told(
         dim=50,
         sparsity=5,
         mu=0.5,
@@ -64,14 +66,14 @@ def test_clicks_are_forgotten_as_well():
         reward_range=(0.0, 1.0),
         loss="logistic",
     )
-    known, _ = after(model.begin(told), 2.5, told=told)
+    known, _ = after(begin(told), 2.5, told=told)
     known, _ = after(known, -2.5, told=told)
     assert len(known.columns) == 0 and known.theta.shape == (1,) and known.covariance.shape == (1, 1)
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_what_the_second_measure_confirms_stays(sign):
-    known, _ = after(model.begin(TOLD), sign * 3.2)
+    known, _ = after(begin(TOLD), sign * 3.2)
     known, asked = after(known, sign * 0.2)
     assert asked
     assert not known.doubted
@@ -80,11 +82,11 @@ def test_what_the_second_measure_confirms_stays(sign):
 
 
 def test_a_record_keeps_the_doubt():
-    known, _ = after(model.begin(TOLD), -2.0)
-    again = model.KnownSparse.from_record(known.to_record())
+    known, _ = after(begin(TOLD), -2.0)
+    again = KnownSparse.from_record(known.to_record())
     assert again.doubted
     assert again.octaves == known.octaves
-    assert "rows" in model.open_episode(again, TOLD).shares
+    assert "rows" in open_episode(again, TOLD).shares
 
 
 def test_residuals_are_not_taken_for_larger_than_rewards_in_a_range_can_be():
@@ -93,7 +95,7 @@ def test_residuals_are_not_taken_for_larger_than_rewards_in_a_range_can_be():
     def residual_size(**changes):
         told = dataclasses.replace(TOLD, reward_range=(0.0, 1.0), reward_scale=0.5)
         told = dataclasses.replace(told, constants=dataclasses.replace(told.tuning, **changes))
-        known, _ = after(model.begin(told), 0.0, told=told)
+        known, _ = after(begin(told), 0.0, told=told)
         unsure = dataclasses.replace(known, covariance=known.covariance + 4 * np.eye(len(known.theta)))
         return after(unsure, None, told=told)[0].residual_size
 

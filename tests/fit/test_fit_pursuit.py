@@ -14,14 +14,16 @@ from scipy.sparse import csr_array
 
 from flat_options import nested
 from fliphat import FLIPHAT, Iht, Pursuit, _native
-from fliphat.fit import model, pilot
-from fliphat.fit.noise import noise_of
 from fliphat.fit.parts import PartsFit
-from fliphat.fit.pursuit import PursuitFit
-from fliphat.fit.pursuit_plan import RADIUS, PursuitPlan
-from fliphat.fit.release import RowSums, release
+from fliphat.fit.pursuit import pilot
+from fliphat.fit.pursuit.constants import at_once, click_tuning, tuning
+from fliphat.fit.pursuit.fit import PursuitFit
+from fliphat.fit.pursuit.known import KnownSparse
+from fliphat.fit.pursuit.opening import centred, open_episode
+from fliphat.fit.pursuit.plan import RADIUS, PursuitPlan
+from fliphat.fit.pursuit.release import RowSums, release
+from fliphat.fit.release import noise_of
 from fliphat.fit.settings import Settings
-from fliphat.fit.tuning import at_once, click_tuning, tuning
 from fliphat.kernels import second_moments
 from fliphat.privacy.priced import Part, PickNoise, VectorNoise
 from pursuit_question import question, sums
@@ -382,7 +384,7 @@ def chosen_by(column: int, n: int, rng: np.random.Generator) -> np.ndarray:
 class TestWhatIsTypical:
     """Arms are chosen by public columns, which moves their means, and not those of the others."""
 
-    def known(self) -> tuple[PursuitFit, model.KnownSparse]:
+    def known(self) -> tuple[PursuitFit, KnownSparse]:
         fit = PursuitFit(settings(epsilon=50.0, seed=1, first_episode=1500))
         rng, known = np.random.default_rng(2), fit.begin()
         for episode in range(8):
@@ -396,7 +398,7 @@ class TestWhatIsTypical:
 
     def test_a_new_column_is_expected_without_a_mean(self) -> None:
         fit, known = self.known()
-        new = model.open_episode(known, fit.told).foreseen[0, 1 + len(known.columns) :]
+        new = open_episode(known, fit.told).foreseen[0, 1 + len(known.columns) :]
         assert np.abs(new).max() < 0.1
 
     def test_the_public_columns_would_say_otherwise(self) -> None:
@@ -406,7 +408,7 @@ class TestWhatIsTypical:
 
 
 class TestMeanReward:
-    def after_one_fit(self, offset: float) -> tuple[PursuitFit, model.KnownSparse]:
+    def after_one_fit(self, offset: float) -> tuple[PursuitFit, KnownSparse]:
         fit = PursuitFit(settings(epsilon=4.0, seed=4))
         rng, known = np.random.default_rng(5), fit.begin()
         plan = fit.plan(0, known)
@@ -494,7 +496,7 @@ class TestKnown:
     def test_nothing_private_is_needed_to_plan(self) -> None:
         fit = PursuitFit(settings())
         known = fit.begin()
-        assert model.open_episode(known, fit.told).rows == fit.least_rows(0) == fit.plan(0, known).rows
+        assert open_episode(known, fit.told).rows == fit.least_rows(0) == fit.plan(0, known).rows
 
 
 class TestSettings:
@@ -519,7 +521,7 @@ class TestSettings:
         clips = {}
         for centre, fit in fits.items():
             size = 1.2533 * 2 * centre * (1 - centre)
-            known = model.centred(fit.begin(), fit.told, centre, size)
-            clips[centre] = model.open_episode(known, fit.told).value_clip
+            known = centred(fit.begin(), fit.told, centre, size)
+            clips[centre] = open_episode(known, fit.told).value_clip
         assert clips[0.02] > 0.9
         assert clips[0.5] < 0.4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, Iht, PrivateLinear, PrivateSparseRegressor, _native, kernels
-from fliphat.fit import pursuit
+from fliphat.fit.pursuit import fit as pursuit
 from fliphat.lab.peers.statistics.noise import Noise
 
 X = np.random.default_rng(0).standard_normal((600, 8))

@@ -16,8 +16,11 @@ from fractions import Fraction
 import numpy as np
 
 from fliphat import _native
-from fliphat.fit import dense, pilot, pursuit, run
+from fliphat.fit import dense
 from fliphat.fit.dense import parts as dense_parts
+from fliphat.fit.iht import run
+from fliphat.fit.pursuit import fit as pursuit
+from fliphat.fit.pursuit import pilot
 from fliphat.lab.peers.statistics import noise as peers
 from fliphat.privacy import composition
 from fliphat.privacy.accounting import pure_dp_zcdp

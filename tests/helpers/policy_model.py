@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fliphat.fit.dense import Dense
-from fliphat.fit.iht import IhtFit
+from fliphat.fit.iht.fit import IhtFit
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies.engine import files
 from fliphat.policies.store import sqlite

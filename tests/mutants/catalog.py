@@ -12,7 +12,7 @@ PURSUIT_CLAIM = (
 MUTANTS = [
     Mutant(
         "noise for k = 1 from episode 2 on",
-        "python/fliphat/fit/plan.py",
+        "python/fliphat/fit/iht/plan.py",
         '"value_scale": noise.value_scale,',
         '"value_scale": noise.value_scale // (noise.rounds_per_user if self.episode > 1 else 1),',
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
@@ -20,7 +20,7 @@ MUTANTS = [
     ),
     Mutant(
         "picks for k = 1 from episode 2 on",
-        "python/fliphat/fit/plan.py",
+        "python/fliphat/fit/iht/plan.py",
         '"pick_scale": noise.pick_scale,',
         '"pick_scale": noise.pick_scale // (noise.rounds_per_user if self.episode > 1 else 1),',
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
@@ -28,7 +28,7 @@ MUTANTS = [
     ),
     Mutant(
         "a plan for k = 1 from episode 2 on",
-        "python/fliphat/fit/iht.py",
+        "python/fliphat/fit/iht/fit.py",
         "            noise=self._proven(rows, sparsity, iterations, step_size),\n            episode=episode,",
         "            noise=(\n"
         "                self if episode < 2 else IhtFit(dataclasses.replace(settings, rounds_per_user=1))\n"
@@ -38,7 +38,7 @@ MUTANTS = [
     ),
     Mutant(
         "iterations as a function are charged once",
-        "python/fliphat/fit/iht.py",
+        "python/fliphat/fit/iht/fit.py",
         "            noise=self._proven(rows, sparsity, iterations, step_size),\n            episode=episode,",
         "            noise=dataclasses.replace(\n"
         "                self._proven(rows, sparsity, 1 if callable(settings.iterations) else iterations, step_size),\n"
@@ -49,7 +49,7 @@ MUTANTS = [
     ),
     Mutant(
         "one iteration more than is paid for",
-        "python/fliphat/fit/plan.py",
+        "python/fliphat/fit/iht/plan.py",
         '"iterations": noise.iterations,',
         '"iterations": noise.iterations + 1,',
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
@@ -57,7 +57,7 @@ MUTANTS = [
     ),
     Mutant(
         "one pick more than is paid for",
-        "python/fliphat/fit/plan.py",
+        "python/fliphat/fit/iht/plan.py",
         '"sparsity": noise.sparsity,',
         '"sparsity": min(noise.sparsity + 1, self.dim),',
         "tests/fit/test_fit_noise.py::test_without_a_reward_noise_is_released_all_the_same",
@@ -65,7 +65,7 @@ MUTANTS = [
     ),
     Mutant(
         "Gaussian values where delta = 0",
-        "python/fliphat/fit/plan.py",
+        "python/fliphat/fit/iht/plan.py",
         '"value_noise": noise.value_noise,',
         '"value_noise": "gaussian",',
         "tests/fit/test_fit_noise.py::test_pure_privacy_releases_laplace_values_and_only_it",
@@ -81,7 +81,7 @@ MUTANTS = [
     ),
     Mutant(
         "shrinking depends on how many rewards came",
-        "python/fliphat/fit/iht.py",
+        "python/fliphat/fit/iht/fit.py",
         "theta = shrunk(theta, _value_noise(plan))",
         "theta = shrunk(theta, _value_noise(plan) * (2 - present.mean()))",
         "tests/fit/test_fit_noise.py::test_how_many_rewards_came_moves_no_estimate_of_rows_that_say_nothing",
@@ -97,7 +97,7 @@ MUTANTS = [
     ),
     Mutant(
         "no fit where no reward came",
-        "python/fliphat/fit/iht.py",
+        "python/fliphat/fit/iht/fit.py",
         "        if isinstance(plan, EmptyPlan):\n            estimate",
         "        if isinstance(plan, EmptyPlan) or not present.any():\n            estimate",
         "tests/fit/test_fit_noise.py::test_without_a_reward_noise_is_released_all_the_same",
@@ -105,7 +105,7 @@ MUTANTS = [
     ),
     Mutant(
         "values with 2/3 of their noise",
-        "python/fliphat/fit/plan.py",
+        "python/fliphat/fit/iht/plan.py",
         '"value_scale": noise.value_scale,',
         '"value_scale": noise.value_scale * 2 // 3,',
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
@@ -113,7 +113,7 @@ MUTANTS = [
     ),
     Mutant(
         "picks with 2/3 of their noise",
-        "python/fliphat/fit/plan.py",
+        "python/fliphat/fit/iht/plan.py",
         '"pick_scale": noise.pick_scale,',
         '"pick_scale": noise.pick_scale * 2 // 3,',
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
@@ -138,7 +138,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: picks with 2/3 of their noise",
-        "python/fliphat/fit/release.py",
+        "python/fliphat/fit/pursuit/release.py",
         "1 if picks is None else picks.scale,",
         "1 if picks is None else picks.scale * 2 // 3,",
         PURSUIT_CLAIM,
@@ -170,7 +170,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: one pick more than is paid for",
-        "python/fliphat/fit/release.py",
+        "python/fliphat/fit/pursuit/release.py",
         "0 if picks is None else picks.count,",
         "0 if picks is None else picks.count + 1,",
         PURSUIT_CLAIM,
@@ -178,7 +178,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: further picks at the scale of one",
-        "python/fliphat/fit/release.py",
+        "python/fliphat/fit/pursuit/release.py",
         "1 if picks is None else picks.scale,",
         "1 if picks is None else int(picks.scale / picks.count**0.5),",
         PURSUIT_CLAIM,
@@ -186,7 +186,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: the vector with 2/3 of its noise",
-        "python/fliphat/fit/release.py",
+        "python/fliphat/fit/pursuit/release.py",
         "(gradient.sigma, moments.sigma, size.sigma),",
         "(gradient.sigma * 2 // 3, moments.sigma * 2 // 3, size.sigma * 2 // 3),",
         PURSUIT_CLAIM,
@@ -202,7 +202,7 @@ MUTANTS = [
     ),
     Mutant(
         "numbers that come first priced as if they cost nothing",
-        "python/fliphat/fit/pursuit_plan.py",
+        "python/fliphat/fit/pursuit/plan.py",
         'template.append([(square, _scale(square, share["rows"] / 3)) for square in widths])',
         'template.append([(1, _scale(square, share["rows"] / 3)) for square in widths])',
         PURSUIT_CLAIM,
@@ -210,7 +210,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: moments charged for B^2 where sqrt 2 B^2 is due",
-        "python/fliphat/fit/pursuit_plan.py",
+        "python/fliphat/fit/pursuit/plan.py",
         "(m * ROW_SENSITIVITY**2, RADIUS**4, LIMIT**2)",
         "(m * ROW_SENSITIVITY**2, RADIUS**4 // 2, LIMIT**2)",
         PURSUIT_CLAIM,
@@ -218,7 +218,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: noise for k = 1 from episode 2 on",
-        "python/fliphat/fit/pursuit.py",
+        "python/fliphat/fit/pursuit/fit.py",
         "            release=self._release(steps),",
         "            release=(\n"
         "                self if episode < 2 else PursuitFit(dataclasses.replace(settings, rounds_per_user=1))\n"
@@ -343,7 +343,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit states the first episode's zCDP cost",
-        "python/fliphat/fit/pursuit.py",
+        "python/fliphat/fit/pursuit/fit.py",
         "rho=None if exact else Fraction(rho_from_epsilon(settings.epsilon, settings.delta)),",
         "rho=None if exact else first.rho,",
         "tests/fit/test_fit_pursuit.py::TestPrice::test_what_is_stated_in_zcdp_covers_every_episode",
@@ -367,7 +367,7 @@ MUTANTS = [
     ),
     Mutant(
         "a pilot priced for half of what a row moves",
-        "python/fliphat/fit/pilot.py",
+        "python/fliphat/fit/pursuit/pilot.py",
         "PickNoise(_STEPS, 100 * _STEPS), PickNoise(_STEPS, 100 * _STEPS)",
         "PickNoise(_STEPS // 2, 100 * _STEPS), PickNoise(_STEPS // 2, 100 * _STEPS)",
         "tests/fit/test_observed_draws.py::test_fits_of_every_kind_are_observed_and_charged",

@@ -7,7 +7,7 @@ import pytest
 
 from flat_options import nested
 from fliphat import FLIPHAT, Iht, Pursuit
-from fliphat.fit.iht import shrunk
+from fliphat.fit.iht.fit import shrunk
 from fliphat.policies import StoreError
 from fliphat.privacy import calibrate, rho_from_epsilon
 

@@ -13,7 +13,7 @@ import pytest
 
 import fliphat
 from fliphat import FLIPHAT, PrivateSparseRegressor
-from fliphat.fit.pursuit_plan import priced_noise
+from fliphat.fit.pursuit.plan import priced_noise
 
 PACKAGE = str(Path(fliphat.__file__).parent)
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, _native
 from fliphat.fit import parts
 from fliphat.fit.parts import Parts
-from fliphat.fit.release import RowSums
+from fliphat.fit.pursuit.release import RowSums
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.priced import PickNoise
 from fliphat.regression import solvers

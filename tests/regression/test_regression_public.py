@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, _native
-from fliphat.fit import defaults
+from fliphat.fit.iht import constants as defaults
 from fliphat.kernels import _niht
 from regression_data import BOTH, linear, target_for
 

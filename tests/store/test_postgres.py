@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import FLIPHAT
-from fliphat.fit.iht import IhtFit
+from fliphat.fit.iht.fit import IhtFit
 from fliphat.policies import CopyError, StoreError
 from fliphat.policies.engine import faults, lifecycle
 from fliphat.policies.engine.keeping import Release

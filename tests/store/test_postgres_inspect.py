@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, cli
-from fliphat.fit.iht import IhtFit
+from fliphat.fit.iht.fit import IhtFit
 from fliphat.policies import StoreError
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from policy_model import DIM

@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import FLIPHAT
-from fliphat.fit.iht import IhtFit
+from fliphat.fit.iht.fit import IhtFit
 from fliphat.policies import StoreError
 from fliphat.policies.engine import faults
 from fliphat.policies.store import sqlite

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fliphat import FLIPHAT, Iht, Store
-from fliphat.fit.iht import IhtFit
+from fliphat.fit.iht.fit import IhtFit
 from fliphat.policies.engine import faults
 from policy_model import DIM, GROWTH, Fits, Model, same
 

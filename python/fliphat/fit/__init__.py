@@ -1,21 +1,14 @@
 """The private fit: one room for the bandit, the regression and Dask.
 
-| file | what it holds |
+| where | what it holds |
 |---|---|
-| `defaults` | every number that is chosen for the user |
-| `settings` | the public numbers of a policy's fits, checked once |
-| `plan` | one fit, decided before its rows are read, around one calibrated noise object |
-| `run` | hard thresholding of a plan: private rows in, public estimate out |
-| `known` | what has been released so far: public |
-| `base` | the interface between a policy's engine and its fit |
-| `pursuit` | a few new columns an episode and what is not known of the public ones: a policy's default fit |
-| `model` | what pursuit knows and how it learns: public |
-| `tuning`, `kept_tuning` | its constants, and those that stores keep |
-| `release`, `noise` | the one release, native, and its three types of noise |
-| `statistics` | noisy sums of second moments, and when they are released |
-| `iht` | noisy iterative hard thresholding in a policy: a fit an episode |
-| `dense/` | all columns, coefficients for each arm: `PrivateLinear`'s, with `arms` |
-| `one_fit` | the same in a regression: one fit |
+| `pursuit/` | a few new columns an episode and what is not known of the public ones: a policy's default fit |
+| `dense/` | all columns, coefficients for each arm: `PrivateLinear`'s |
+| `iht/` | noisy iterative hard thresholding, of an episode or of all rows |
+| `parts` | pursuit over one data set: a regression's default fit |
+| `options`, `settings`, `kept` | what users give, a policy's public numbers, and its constants on record |
+| `base`, `known` | the interface between a policy's engine and its fit; a released estimate |
+| `release` | the three types of noise that a release can have |
 
 Data flows one way: settings and what is known make a plan, the plan and the rows make an estimate. What plans
 a fit is never given any.
@@ -27,9 +20,9 @@ from typing import Any, Final
 
 from fliphat.fit.base import Fit
 from fliphat.fit.dense import Dense, DenseSettings
-from fliphat.fit.iht import IhtFit
+from fliphat.fit.iht.fit import IhtFit
 from fliphat.fit.options import PerEpisode
-from fliphat.fit.pursuit import PursuitFit
+from fliphat.fit.pursuit.fit import PursuitFit
 from fliphat.fit.settings import EngineSettings, Settings
 
 __all__ = ["make_fit", "read_settings"]

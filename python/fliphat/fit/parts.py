@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.fit.model import KnownSparse, Told
-from fliphat.fit.pursuit import PursuitFit
-from fliphat.fit.pursuit_plan import PursuitPlan
-from fliphat.fit.release import RowSums, Sums
+from fliphat.fit.pursuit.constants import at_once, class_tuning
+from fliphat.fit.pursuit.fit import PursuitFit
+from fliphat.fit.pursuit.known import KnownSparse, Told
+from fliphat.fit.pursuit.plan import PursuitPlan
+from fliphat.fit.pursuit.release import RowSums, Sums
 from fliphat.fit.settings import Settings
-from fliphat.fit.tuning import at_once, class_tuning
 from fliphat.privacy.priced import PricedRelease
 
 __all__ = ["Parts", "PartsFit"]

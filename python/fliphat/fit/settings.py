@@ -8,10 +8,11 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from fliphat import arguments
-from fliphat.fit import defaults, kept_tuning
+from fliphat.fit import kept
+from fliphat.fit.iht import constants as defaults
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.options import Iht, PerEpisode, Pursuit, per_episode
-from fliphat.fit.tuning import Tuning
+from fliphat.fit.pursuit.constants import Tuning
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
 __all__ = [
@@ -104,7 +105,7 @@ class Settings:
     start_indices: tuple[int, ...] | None = None
     start_values: tuple[float, ...] | None = None
     #: Of pursuit: as resolved by the fit, those a store holds, or their name if it holds none.
-    constants: Tuning | str | None = None
+    constants: Tuning | None = None
 
     @classmethod
     def checked(
@@ -229,7 +230,7 @@ class Settings:
         for name in ("iterations", "step_size", "exploration"):
             if callable(record[name]):
                 record[name] = _FUNCTION
-        record["constants"] = kept_tuning.written(self.constants)
+        record["constants"] = kept.written(self.constants)
         return {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
 
     @classmethod
@@ -247,7 +248,7 @@ class Settings:
         for name, value in filled.items():
             if isinstance(value, list):
                 filled[name] = tuple(value)
-        filled["constants"] = kept_tuning.read(filled["constants"])
+        filled["constants"] = kept.read(filled["constants"])
         return cls(**filled)
 
 
@@ -255,9 +256,8 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record of settings with what an earlier version did not write.
 
     The first version's only fit was "iht", and its noise followed from zCDP: its policies keep the noise they
-    were made with. Later ones did not write the constants of other fits, whose name is filled in.
+    were made with.
     """
-    unrecorded = kept_tuning.UNRECORDED if record.get("fit") in ("pursuit", "dense") else None
     new = {
         "intercept": True,
         "reward_range": None,
@@ -266,7 +266,7 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
         "exploration": 0.0,
         "start_indices": None,
         "start_values": None,
-        "constants": unrecorded,
+        "constants": None,
     }
     return {"fit": "iht", "accounting": "zcdp"} | new | record
 

@@ -77,7 +77,7 @@ class FLIPHAT(LivePolicy):
 
     Notes
     -----
-    All defaults are in one table, in :mod:`fliphat.fit.defaults`; they are functions of the arguments
+    All defaults are in one table, in :mod:`fliphat.fit.iht.constants`; they are functions of the arguments
     above and never of data. Calls from several threads are safe. Copies (`copy.deepcopy`, pickle) and forked
     children can be read but can't play.
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fliphat.fit.base import Known
 from fliphat.fit.dense import KnownLinear
 from fliphat.fit.known import KnownEstimate, SparseEstimate
-from fliphat.fit.model import KnownSparse
+from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.fit.settings import Settings
 from fliphat.policies.health_linear import linear_findings
 from fliphat.policies.types import EpisodeFacts

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.fit import read_settings
-from fliphat.fit.arms import ArmTable
 from fliphat.fit.dense import ArmScores, Dense, DenseSettings
+from fliphat.fit.dense.arms import ArmTable
 from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine

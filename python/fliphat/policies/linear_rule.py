@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.fit.arms import ArmTable
 from fliphat.fit.dense import DRAWS, Dense, KnownLinear
+from fliphat.fit.dense.arms import ArmTable
 from fliphat.kernels import _rows
 from fliphat.policies.engine import inputs
 from fliphat.policies.engine.exploring import vote_code

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments, kernels
-from fliphat.fit import defaults, run
-from fliphat.fit.noise import Noise
-from fliphat.fit.one_fit import OneFit, plan_one_fit
+from fliphat.fit.iht import constants as defaults
+from fliphat.fit.iht import run
+from fliphat.fit.iht.one_fit import OneFit, plan_one_fit
+from fliphat.fit.iht.plan import IhtPlan
 from fliphat.fit.parts import PartsFit
-from fliphat.fit.plan import IhtPlan
+from fliphat.fit.release import Noise
 from fliphat.kernels._rows import vector
 from fliphat.privacy.guarantee import Guarantee, state_guarantee
 from fliphat.privacy.ledger import Ledger

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import defaults
+from fliphat.fit.iht import constants as defaults
+from fliphat.fit.iht.plan import IhtPlan
 from fliphat.fit.parts import PartsFit
-from fliphat.fit.plan import IhtPlan
 from fliphat.privacy.ledger import Ledger
 from fliphat.regression import data
 from fliphat.regression.base import LinearEstimator, refuse_unknown

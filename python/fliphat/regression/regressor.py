@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
+from fliphat.fit.iht.plan import IhtPlan
 from fliphat.fit.parts import PartsFit
-from fliphat.fit.plan import IhtPlan
 from fliphat.privacy.ledger import Ledger
 from fliphat.regression import data
 from fliphat.regression.base import LARGEST_SCALE, SMALLEST_SCALE, LinearEstimator, refuse_unknown

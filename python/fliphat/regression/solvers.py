@@ -3,7 +3,7 @@
 | solver | what it does |
 |---|---|
 | "pursuit" | rows dealt out to a few parts, each used once: :mod:`fliphat.fit.parts` |
-| "iht" | a fixed number of steps over all rows: :mod:`fliphat.fit.one_fit` |
+| "iht" | a fixed number of steps over all rows: :mod:`fliphat.fit.iht.one_fit` |
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import Pursuit, arguments
-from fliphat.fit.model import KnownSparse
-from fliphat.fit.one_fit import OneFit
+from fliphat.fit.iht.one_fit import OneFit
 from fliphat.fit.parts import PartsFit
-from fliphat.fit.pursuit_plan import PursuitPlan
-from fliphat.fit.release import RowSums
+from fliphat.fit.pursuit.known import KnownSparse
+from fliphat.fit.pursuit.plan import PursuitPlan
+from fliphat.fit.pursuit.release import RowSums
 from fliphat.fit.settings import Settings
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import NO_PICKS, Guarantee

@@ -1,4 +1,4 @@
-"""The constants of the dense fit. Public, and kept with a policy: see :mod:`fliphat.fit.kept_tuning`."""
+"""The constants of the dense fit. Public, and kept with a policy: see :mod:`fliphat.fit.kept`."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.arms import ArmTable
 from fliphat.fit.dense import known as known_
 from fliphat.fit.dense import parts
+from fliphat.fit.dense.arms import ArmTable
 from fliphat.fit.dense.chain import FIRST_WEIGHT, Chain, Step, next_step
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.known import KnownLinear

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from fliphat import arguments
-from fliphat.fit import kept_tuning
+from fliphat.fit import kept
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.known import DRAWS
 from fliphat.fit.settings import checked_dtype, checked_range
@@ -113,7 +113,7 @@ class DenseSettings:
     def to_dict(self) -> dict[str, Any]:
         """Return a record for JSON."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
-        written = kept_tuning.written(self.constants)
+        written = kept.written(self.constants)
         return record | {"reward_range": list(self.reward_range), "constants": written}
 
     @classmethod
@@ -124,7 +124,7 @@ class DenseSettings:
                 "the policy was made with the first rule of PrivateLinear, which is gone: go on with it in "
                 "the version that made it"
             )
-        constants = kept_tuning.read(record["constants"], DenseTuning)
+        constants = kept.read(record["constants"], DenseTuning)
         return cls(**record | {"reward_range": tuple(record["reward_range"]), "constants": constants})
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.fit import defaults
+from fliphat.fit.iht import constants as defaults
 from fliphat.kernels import _niht
 from fliphat.lab.baselines.base import GreedyBaseline
 

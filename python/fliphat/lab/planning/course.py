@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from fliphat.fit.model import KnownSparse
-from fliphat.fit.pursuit import PursuitFit
-from fliphat.fit.pursuit_plan import LIMIT, RADIUS, PursuitPlan
+from fliphat.fit.pursuit.fit import PursuitFit
+from fliphat.fit.pursuit.known import KnownSparse
+from fliphat.fit.pursuit.plan import LIMIT, RADIUS, PursuitPlan
 from fliphat.lab.planning import sums
 from fliphat.lab.planning.world import Chosen, World
 
@@ -151,7 +151,7 @@ def _columns(known: KnownSparse, world: World) -> tuple[_Columns, _Array]:
 
 
 class _Drawn:
-    """An episode's sums (:class:`fliphat.fit.release.Sums`), of rows that are drawn."""
+    """An episode's sums (:class:`fliphat.fit.pursuit.release.Sums`), of rows that are drawn."""
 
     def __init__(
         self, plan: PursuitPlan, known: KnownSparse, world: World, signs: _Array, rng: np.random.Generator

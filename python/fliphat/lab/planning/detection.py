@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.plan import IhtPlan
+from fliphat.fit.iht.plan import IhtPlan
 from fliphat.fit.settings import Settings
 from fliphat.privacy.scales import NoiseScales
 
@@ -84,7 +84,7 @@ class Detection:
         fresh = _passes(self._gradients, height, rough, scale)
         self._found = self._found * again + (1 - self._found) * fresh
         values = self._values + fit.step_size * missing
-        # What is released is shrunk by the noise in it: see `fliphat.fit.iht.shrunk`.
+        # What is released is shrunk by the noise in it: see `fliphat.fit.iht.fit.shrunk`.
         shrunk = values * np.maximum(0.0, 1 - (noise / np.maximum(values, 1e-300)) ** 2)
         self._values = np.minimum(shrunk, self.sizes)
         return self._smallest(), noise

@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 from fliphat import arguments
 from fliphat.fit import make_fit
 from fliphat.fit.base import Fit
-from fliphat.fit.iht import IhtFit
+from fliphat.fit.iht.fit import IhtFit
+from fliphat.fit.iht.plan import IhtPlan
 from fliphat.fit.options import Iht, Pursuit
-from fliphat.fit.plan import IhtPlan
 from fliphat.fit.settings import Settings
 from fliphat.lab.planning.detection import Detection
 from fliphat.lab.planning.luck import COURSES, Courses

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.pursuit import PursuitFit
+from fliphat.fit.pursuit.fit import PursuitFit
 from fliphat.fit.settings import Settings
 from fliphat.lab.planning.course import Course, Step, sizes_of
 from fliphat.lab.planning.world import World

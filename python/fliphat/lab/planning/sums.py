@@ -1,7 +1,7 @@
 """The integer sums of an episode of pursuit, of simulated rows: a plan has no others.
 
 People's rows never come here: what a policy releases is summed and drawn in one native call
-(:mod:`fliphat.fit.release`).
+(:mod:`fliphat.fit.pursuit.release`).
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fliphat.fit import kept_tuning
+from fliphat.fit import kept
 from fliphat.fit.dense import DenseTuning
+from fliphat.fit.pursuit.constants import Tuning
 from fliphat.fit.settings import EngineSettings
-from fliphat.fit.tuning import Tuning
 from fliphat.policies.types import StoreError
 
 __all__ = ["KeptChoices", "kept_from", "refuse_other_settings"]
@@ -27,7 +27,7 @@ def kept_from(record: dict[str, Any]) -> KeptChoices | None:
     if not isinstance(fit, str) or not isinstance(accounting, str):
         return None
     try:
-        constants = kept_tuning.read(record["constants"], DenseTuning if fit == "dense" else Tuning)
+        constants = kept.read(record["constants"], DenseTuning if fit == "dense" else Tuning)
     except (LookupError, ValueError, TypeError):
         return None
     return KeptChoices(fit, accounting, constants)

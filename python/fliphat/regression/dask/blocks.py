@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from fliphat import __version__
 from fliphat._native import add_sums, partial_gradient, partial_sums
-from fliphat.fit.model import KnownSparse
 from fliphat.fit.parts import Parts
-from fliphat.fit.pursuit_plan import PursuitPlan
-from fliphat.fit.release import native_rows
-from fliphat.fit.release import question as asked
+from fliphat.fit.pursuit.known import KnownSparse
+from fliphat.fit.pursuit.plan import PursuitPlan
+from fliphat.fit.pursuit.release import native_rows
+from fliphat.fit.pursuit.release import question as asked
 from fliphat.kernels._rows import is_sparse
 from fliphat.regression import data
 from fliphat.regression import labels as labels_of

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import run
-from fliphat.fit.plan import IhtPlan
+from fliphat.fit.iht import run
+from fliphat.fit.iht.plan import IhtPlan
 from fliphat.regression.dask import blocks as on_worker
 from fliphat.regression.dask import cluster
 from fliphat.regression.dask.arrays import DaskRows, DaskTarget

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from fliphat.fit.model import KnownSparse
 from fliphat.fit.parts import PartsFit
-from fliphat.fit.pursuit_plan import PursuitPlan
+from fliphat.fit.pursuit.known import KnownSparse
+from fliphat.fit.pursuit.plan import PursuitPlan
 from fliphat.privacy.priced import PricedRelease
 from fliphat.regression.dask import blocks as on_worker
 from fliphat.regression.dask import cluster

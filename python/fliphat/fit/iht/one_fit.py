@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fliphat import arguments
-from fliphat.fit import defaults
-from fliphat.fit.plan import Budget, IhtPlan
+from fliphat.fit.iht import constants as defaults
+from fliphat.fit.iht.plan import Budget, IhtPlan
 from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.scales import HALF_RANGE, NoiseScales
 

@@ -1,7 +1,7 @@
 """Noisy iterative hard thresholding in a policy: a fit an episode.
 
 All of it is a function of public numbers: settings, the number of an episode, and what was released. Only
-`Iht.run` is given rows, and hands them to :mod:`fliphat.fit.run`.
+`Iht.run` is given rows, and hands them to :mod:`fliphat.fit.iht.run`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import defaults, run
+from fliphat.fit.iht import constants as defaults
+from fliphat.fit.iht import run
+from fliphat.fit.iht.plan import Budget, EmptyPlan, IhtPlan
 from fliphat.fit.known import KnownEstimate, SparseEstimate
-from fliphat.fit.noise import Noise, noise_of
 from fliphat.fit.options import PerEpisode, checked_iterations, checked_step_size
-from fliphat.fit.plan import Budget, EmptyPlan, IhtPlan
+from fliphat.fit.release import Noise, noise_of
 from fliphat.fit.settings import Settings
 from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.composition import Event

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native
-from fliphat.fit import model
-from fliphat.fit.noise import Noise
+from fliphat.fit.pursuit.known import KnownSparse, Told
+from fliphat.fit.pursuit.opening import centred
+from fliphat.fit.release import Noise
 from fliphat.fit.settings import Settings
 from fliphat.privacy.priced import PickNoise, PricedRelease, fit_scales
 
@@ -53,7 +54,7 @@ _STEP: Final = 0.7
 class PilotPlan:
     """Everything a pilot will do."""
 
-    told: model.Told
+    told: Told
     rows: int
     release: PricedRelease
     episode: int = 0
@@ -64,7 +65,7 @@ def length(mu: float) -> int:
     return max(math.ceil(_ROUNDS / mu), _FEWEST)
 
 
-def plan(told: model.Told, settings: Settings, accounting: str) -> PilotPlan:
+def plan(told: Told, settings: Settings, accounting: str) -> PilotPlan:
     """Return the plan of a policy's pilot."""
     # Replacing one row changes one distance and one place, each of which moves a count by 1.
     release = fit_scales(
@@ -81,9 +82,9 @@ def run(
     plan: PilotPlan,
     rewards: npt.NDArray[np.float64],
     present: npt.NDArray[np.bool_],
-    known: model.KnownSparse,
+    known: KnownSparse,
     noise: Noise,
-) -> model.KnownSparse:
+) -> KnownSparse:
     """Release centre and spread of the rewards, and return what is known then."""
     points = np.arange(-_OCTAVES * _QUARTERS, _OCTAVES * _QUARTERS + 1) / _QUARTERS
     distances = plan.told.reward_scale * 2.0**points
@@ -99,7 +100,7 @@ def run(
         noise,
     )
     distance = float(distances[at])
-    found = model.centred(known, plan.told, place * _STEP * distance, distance / _USUAL_DISTANCE)
+    found = centred(known, plan.told, place * _STEP * distance, distance / _USUAL_DISTANCE)
     return replace(found, episodes=known.episodes + 1)
 
 

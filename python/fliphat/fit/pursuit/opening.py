@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.model.scores import largest_residual, mean_slope, rare_residual, size_where_there
-from fliphat.fit.model.state import Episode, KnownSparse, Told
-from fliphat.fit.model.typical import moments_of_typical, typical_column, typical_of_support
-from fliphat.fit.tuning import Tuning
+from fliphat.fit.pursuit.constants import Tuning
+from fliphat.fit.pursuit.known import Episode, KnownSparse, Told
+from fliphat.fit.pursuit.scores import largest_residual, mean_slope, rare_residual, size_where_there
+from fliphat.fit.pursuit.typical import moments_of_typical, typical_column, typical_of_support
 
 __all__ = ["FAINT", "begin", "centred", "fewest_picks", "open_episode"]
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native
-from fliphat.fit.noise import Noise, noise_of
-from fliphat.fit.plan import IhtPlan
+from fliphat.fit.iht.plan import IhtPlan
+from fliphat.fit.release import Noise, noise_of
 from fliphat.kernels import _niht
 
 __all__ = ["from_rows", "from_sums"]

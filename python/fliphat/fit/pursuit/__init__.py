@@ -1,8 +1,16 @@
-"""What pursuit knows, and how it learns from what is released. Public arithmetic: no row ever comes here.
+"""Pursuit: a few new columns an episode, and what is not known of the public ones. A policy's default fit.
 
-An episode is planned from what is known (`open_episode`), and what its fit releases is learned (`learn`).
-Both are functions of public numbers, so lengths, picks, clips and scales may follow what earlier episodes
-found.
+| file | concept |
+|---|---|
+| `constants` | every constant of the rule, and what it was chosen on |
+| `known` | what is told, known, planned and released |
+| `opening` | what is known at first, and the plan of an episode from what is known |
+| `plan` | an episode's plan, and the noise that it is charged for |
+| `release` | the one release of an episode: private rows in, noisy means out |
+| `learning` | what is known after a release |
+| `scores`, `typical` | what a weighted sum says of a reward; second moments of columns that were not picked |
+| `pilot` | where rewards are, and how far apart, before anything else is asked of them |
+| `fit` | the episodes of a policy |
 
 | letter | meaning |
 |---|---|
@@ -18,22 +26,4 @@ Three things make it work where contexts are correlated or have means. Candidate
 the public columns say of a typical column (`Episode.shift`): common factors and means cancel before the clip.
 The gradient on A is taken in coordinates in which the columns are, as far as known, uncorrelated and of size
 one (`Episode.whiten`): the noise then falls on every direction alike. And the intercept is always there.
-
-| file | concept |
-|---|---|
-| `state` | what is told, known, planned and released |
-| `scores` | what a weighted sum of columns says of a reward, with either loss |
-| `typical` | second moments of columns that nobody has looked at |
-| `opening` | what is known at first, and the plan of an episode |
-| `learning` | what is known after a release |
-
-The constants are in :mod:`fliphat.fit.tuning`.
 """
-
-from __future__ import annotations
-
-from fliphat.fit.model.learning import learn
-from fliphat.fit.model.opening import begin, centred, open_episode
-from fliphat.fit.model.state import Episode, KnownSparse, Released, Told
-
-__all__ = ["Episode", "KnownSparse", "Released", "Told", "begin", "centred", "learn", "open_episode"]

@@ -11,7 +11,7 @@ when it opens:
 2. one Gaussian vector on the intercept, the public and the new columns: gradients, second moments, the size
    of residuals, and in the first episode the sizes and means of whole rows (in the second again, if they were
    far from what was told);
-3. public from here on: :mod:`fliphat.fit.model` learns from these numbers and plans the next episode.
+3. public from here on: :mod:`fliphat.fit.pursuit` learns from these numbers and plans the next episode.
 
 What a fit is charged for is what it does: the scales of both draws are read from one
 :class:`~fliphat.privacy.priced.PricedRelease`, which can't be built for less than its price.
@@ -29,14 +29,16 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import kept_tuning, model, pilot
 from fliphat.fit.known import SparseEstimate
-from fliphat.fit.model import KnownSparse
-from fliphat.fit.noise import Noise, noise_of
-from fliphat.fit.pursuit_plan import LIMIT, PursuitPlan, priced_noise
-from fliphat.fit.release import RowSums, Sums, release
+from fliphat.fit.pursuit import pilot
+from fliphat.fit.pursuit.constants import Tuning, click_tuning, tuning
+from fliphat.fit.pursuit.known import Episode, KnownSparse, Told
+from fliphat.fit.pursuit.learning import learn
+from fliphat.fit.pursuit.opening import begin, open_episode
+from fliphat.fit.pursuit.plan import LIMIT, PursuitPlan, priced_noise
+from fliphat.fit.pursuit.release import RowSums, Sums, release
+from fliphat.fit.release import Noise, noise_of
 from fliphat.fit.settings import Settings
-from fliphat.fit.tuning import Tuning, click_tuning, tuning
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
@@ -92,7 +94,7 @@ class PursuitFit:
             scale = min(scale, 0.5)
         elif settings.reward_range is not None:
             scale = min(scale, (settings.reward_range[1] - settings.reward_range[0]) / 2)
-        self.told = model.Told(
+        self.told = Told(
             dim=settings.dim,
             sparsity=settings.sparsity,
             mu=self._mu,
@@ -107,7 +109,7 @@ class PursuitFit:
         )
         if self.settings.constants is None:
             # Written down with the other settings, as the length below: a later version's must not move this
-            # policy's. A store without a record of them goes on under the name of those it had.
+            # policy's.
             settings = self.settings = dataclasses.replace(settings, constants=self.told.tuning)
         if settings.first_episode is None:
             # Written down with the other settings: a later version's default must not move this policy's.
@@ -122,11 +124,11 @@ class PursuitFit:
             return given
         if kept is None:
             return (click_tuning if self.settings.loss == "logistic" else tuning)(self._mu)
-        return kept_tuning.unrecorded(self._mu) if isinstance(kept, str) else kept
+        return kept
 
     def begin(self) -> KnownSparse:
         """Return what the caller said."""
-        return model.begin(self.told)
+        return begin(self.told)
 
     def recall(self, record: dict[str, Any]) -> KnownSparse:
         """Return what `KnownSparse.to_record` wrote."""
@@ -152,7 +154,7 @@ class PursuitFit:
             raise ValueError(f"episode must be {known.episodes}, the next one, got {episode}")
         if episode == 0 and self.told.pilot:
             return pilot.plan(self.told, settings, self._accounting)
-        steps = model.open_episode(known, self.told)
+        steps = open_episode(known, self.told)
         return PursuitPlan(
             episode=episode,
             dim=settings.dim,
@@ -187,7 +189,7 @@ class PursuitFit:
         if plan.episode != known.episodes:
             raise ValueError(f"plan must be that of episode {known.episodes}, got episode {plan.episode}")
         released = release(plan, private, known, self.noise(plan.episode))
-        return model.learn(known, self.told, plan.steps, released)
+        return learn(known, self.told, plan.steps, released)
 
     def facts(self, plan: PursuitPlan | pilot.PilotPlan, known: KnownSparse) -> dict[str, Any]:
         """Return what may be told about a finished fit."""
@@ -252,6 +254,6 @@ class PursuitFit:
     def _claim(self) -> Claim:
         return Claim(self.settings.epsilon, self.settings.delta, self._users, self._accounting)
 
-    def _release(self, steps: model.Episode) -> PricedRelease:
+    def _release(self, steps: Episode) -> PricedRelease:
         """Return noise for an episode: its shares of the budget, at the smallest scales the claim allows."""
         return priced_noise(self._claim, len(steps.whiten), steps.picks, tuple(steps.shares.items()))

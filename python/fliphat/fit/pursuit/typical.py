@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.model.state import KnownSparse
-from fliphat.fit.tuning import Tuning
+from fliphat.fit.pursuit.constants import Tuning
+from fliphat.fit.pursuit.known import KnownSparse
 
 __all__ = ["averaged", "moments_of_typical", "typical_column", "typical_of_support"]
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from fliphat.fit.model.state import KnownSparse, Told
+from fliphat.fit.pursuit.known import KnownSparse, Told
 
 __all__ = [
     "MEAN_SIZE",

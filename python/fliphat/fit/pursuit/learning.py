@@ -12,11 +12,11 @@ import numpy.typing as npt
 from scipy.special import gammainc
 
 from fliphat import kernels
-from fliphat.fit.model.opening import FAINT, centred, fewest_picks
-from fliphat.fit.model.scores import MEAN_SIZE, mean_slope, within_odds
-from fliphat.fit.model.state import Episode, KnownSparse, Released, Told
-from fliphat.fit.model.typical import averaged
-from fliphat.fit.tuning import Tuning
+from fliphat.fit.pursuit.constants import Tuning
+from fliphat.fit.pursuit.known import Episode, KnownSparse, Released, Told
+from fliphat.fit.pursuit.opening import FAINT, centred, fewest_picks
+from fliphat.fit.pursuit.scores import MEAN_SIZE, mean_slope, within_odds
+from fliphat.fit.pursuit.typical import averaged
 
 __all__ = ["learn"]
 

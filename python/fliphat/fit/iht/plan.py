@@ -57,7 +57,7 @@ class IhtPlan:
     warm : bool
         Whether the fit starts from an estimate released before.
     shrink : bool
-        Whether released values are then drawn towards zero; see :func:`fliphat.fit.iht.shrunk`.
+        Whether released values are then drawn towards zero; see :func:`fliphat.fit.iht.fit.shrunk`.
     seed : tuple of int, optional
         Seed and stream of the noise, for simulation only.
     """

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit import model
+from fliphat.fit.pursuit.known import Episode, Told
 from fliphat.privacy.priced import Claim, Part, PickNoise, PricedRelease, VectorNoise, price
 from fliphat.privacy.scales import ROW_SENSITIVITY
 
@@ -35,7 +35,7 @@ class PursuitPlan:
     ----------
     episode : int
     dim : int
-    steps : model.Episode
+    steps : Episode
         Rows, picks, clips and coordinates.
     release : PricedRelease
         In the first episode, or where those are asked for again, three numbers of whole rows; then picks;
@@ -44,18 +44,18 @@ class PursuitPlan:
         Whether a sign is picked with a column.
     octaves : float
         Range of a row's size in the first episode.
-    told : model.Told
+    told : Told
     units : ndarray, shape (dim,), or None
         Public sizes of columns.
     """
 
     episode: int
     dim: int
-    steps: model.Episode
+    steps: Episode
     release: PricedRelease
     signed: bool
     octaves: float
-    told: model.Told
+    told: Told
     units: npt.NDArray[np.float64] | None
 
     @functools.cached_property

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.known import SparseEstimate
-from fliphat.fit.tuning import Tuning, tuning
+from fliphat.fit.pursuit.constants import Tuning, tuning
 
 __all__ = ["Episode", "KnownSparse", "Released", "Told"]
 
