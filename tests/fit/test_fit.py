@@ -223,7 +223,7 @@ def test_settings_name_the_fit_and_records_of_the_first_version_mean_iht():
 
 
 def test_a_policy_is_made_with_two_calibrations(monkeypatch):
-    from fliphat.fit import iht
+    from fliphat.fit.iht import fit as iht
 
     calls = []
     monkeypatch.setattr(iht, "calibrate", lambda **given: calls.append(given) or calibrate(**given))
@@ -258,7 +258,7 @@ def test_the_room_calls_only_rooms_to_its_left():
 
 
 def test_what_plans_a_fit_calls_no_kernel():
-    for name in ("base", "defaults", "known", "one_fit", "plan", "settings"):
+    for name in ("base", "known", "settings", "iht/constants", "iht/one_fit", "iht/plan", "pursuit/plan"):
         path = Path(fliphat.__file__).parent / "fit" / f"{name}.py"
         assert not imported_rooms(path) & {"kernels", "_native"}, name
-    assert imported_rooms(Path(fliphat.__file__).parent / "fit" / "run.py") >= {"kernels"}
+    assert imported_rooms(Path(fliphat.__file__).parent / "fit" / "iht" / "run.py") >= {"kernels"}
