@@ -22,7 +22,6 @@ COMMANDS = [
     "forget",
     "export",
     "verify",
-    "migrate",
 ]
 
 

@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fliphat.policies.engine.lifecycle import Asked, Life, Phase, StepRefused
-
 from fliphat.policies.engine import lifecycle
+from fliphat.policies.engine.lifecycle import Asked, Life, Phase, StepRefused
 
 #: Rounds of an episode, and rows that are ever played.
 ROOM, MOST_ROWS = 1, 2

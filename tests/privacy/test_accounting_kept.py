@@ -7,6 +7,7 @@ from fliphat import FLIPHAT, Iht, Store
 from fliphat.fit.options import Pursuit
 from fliphat.fit.settings import complete
 from fliphat.policies.store.opening import kept_choices
+from fliphat.policies.store.options import Store
 
 PUBLIC = {"dim": 50, "sparsity": 4, "epsilon": 1.0, "delta": 0.01}
 
@@ -27,7 +28,7 @@ def test_records_without_the_field_are_of_the_first_version():
 
 def test_nothing_is_read_from_what_is_no_store(tmp_path):
     assert kept_choices(Store(tmp_path)) is None
-    (tmp_path / "ledger.sqlite3").write_bytes(b"not a ledger")
+    (tmp_path / "policy.sqlite3").write_bytes(b"not a store")
     assert kept_choices(Store(tmp_path)) is None
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
 from fliphat import FLIPHAT, Store
-from fliphat.policies.engine import files
+from fliphat.policies.engine import faults
 from fliphat.serve import Limits, ServerError, compact, openapi
 from served import OPERATOR, WRITE, served
 from served import number as number_of
@@ -178,14 +178,12 @@ def together(server, count, what):
 def test_rounds_that_wait_for_the_disk_share_a_sync(server, monkeypatch):
     server.ask("POST", "/select", {"contexts": contexts(0).tolist(), "key": "first"})
     begun, go_on = threading.Event(), threading.Event()
-    real = files.sync_all
 
-    def slow(descriptors):
+    def slow(point):
         begun.set()
         assert go_on.wait(30)
-        real(descriptors)
 
-    monkeypatch.setattr(files, "sync_all", slow)
+    monkeypatch.setattr(faults, "reached", slow)
     before, groups, told = server.owner.public.rounds, [], server.owner.on_group
     monkeypatch.setattr(server.owner, "on_group", lambda jobs: (groups.append(jobs), told(jobs)))
     body = {"contexts": contexts(1).tolist()}

@@ -159,13 +159,11 @@ def test_what_cant_be_shown_takes_no_round_back(tmp_path, monkeypatch):
 DYING = """
 import os, sys
 from fliphat.cli import main
-from fliphat.policies.engine import files
-real = files.sync_all
-def dying(descriptors):
-    if os.path.exists(sys.argv[2] + ".die"):
-        os.kill(os.getpid(), 9)  # all of the group is written, and nothing of it synced
-    return real(descriptors)
-files.sync_all = dying
+from fliphat.policies.engine import faults
+def dying(point):
+    if point == "calls written" and os.path.exists(sys.argv[2] + ".die"):
+        os.kill(os.getpid(), 9)  # all of the group is written, and nothing of it committed
+faults.reached = dying
 sys.exit(main())
 """
 

@@ -162,13 +162,13 @@ def test_a_database_that_is_away_for_a_while(url, database, start):
     assert process.client.select(GOOD, key="before") == before
     assert number_of(process.client.select(GOOD, key="after").id) == number_of(before.id) + 1
     with database.connect(url) as admin:
-        admin.execute("ALTER TABLE fliphat_rounds_0 RENAME TO away")
+        admin.execute("ALTER TABLE fliphat_rounds RENAME TO away")
     hasty = Client(process.client.url, WRITE, attempts=1)
     with pytest.raises(ServerError, match="503 store: the store can't be written now"):
         hasty.select(GOOD, key="away")
     hasty.close()
     with database.connect(url) as admin:
-        admin.execute("ALTER TABLE away RENAME TO fliphat_rounds_0")
+        admin.execute("ALTER TABLE away RENAME TO fliphat_rounds")
     assert number_of(process.client.select(GOOD, key="away").id) % 2**40 == 3
     code, lines = process.end()
     assert code == 0 and '"store failed"' in lines and "fliphat_rounds" not in lines

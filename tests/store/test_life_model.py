@@ -4,9 +4,9 @@ The real table of steps is searched, and each broken one must be found.
 """
 
 import pytest
-from fliphat.policies.engine.lifecycle import Phase, Step
 
 from fliphat.policies.engine import lifecycle
+from fliphat.policies.engine.lifecycle import Phase, Step
 from life_model import IN_MEMORY, Rules, search
 
 ONE_OWNER, WORKERS, MEMORY = Rules(), Rules(workers=True, witness=False), Rules(witness=False)

@@ -19,15 +19,12 @@ def store_lines(facts: dict[str, Any]) -> Iterator[str]:
     """Yield the lines that tell what :func:`fliphat.policies.store.inspect.inspect_path` found."""
     settings = facts["settings"]
     versions = ", ".join(f"{name} {value}" for name, value in facts["format"].items() if name != "current")
-    age = "" if facts["format"]["current"] else "; opening it, or `fliphat migrate`, brings it up to date"
-    yield f"{facts['kind']} of format {versions}{age}"
+    yield f"{facts['kind']} of format {versions}"
     if "in_use" in facts:
         told = {True: "in use by a policy", False: "not in use", None: "whether it is in use is not known"}
         yield told[facts["in_use"]]
-    if "sessions" in facts:
-        yield f"{facts['sessions']} sessions of workers" + (
-            "; played with a witness" if facts["witnessed"] else ""
-        )
+    if facts.get("witnessed"):
+        yield "played with a witness"
     if facts.get("handed_over"):
         yield f"handed over to the file {facts['handed_over']!r}: the policy goes on there"
     sparsity = f", sparsity {settings['sparsity']}" if "sparsity" in settings else ""
