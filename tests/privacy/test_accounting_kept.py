@@ -7,7 +7,6 @@ from fliphat import FLIPHAT, Iht, Store
 from fliphat.fit.options import Pursuit
 from fliphat.fit.settings import complete
 from fliphat.policies.store.opening import kept_choices
-from fliphat.policies.store.options import Store
 
 PUBLIC = {"dim": 50, "sparsity": 4, "epsilon": 1.0, "delta": 0.01}
 

@@ -15,6 +15,7 @@ pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 from fliphat import FLIPHAT
 from fliphat.cli import main
 from fliphat.policies.store.inspect import inspect_path
+from fliphat.serve.opening import open_policy, read_age
 from served import OPERATOR, SERVE, Process, served
 
 DIM = 6
@@ -34,7 +35,7 @@ def test_every_test_that_the_page_names_is_there():
     root = Path(__file__).parents[2]
     named = set(re.findall(r"`(test_\w+)`", (root / "docs" / "when.md").read_text()))
     there = "".join(path.read_text() for path in (root / "tests").rglob("test_*.py"))
-    assert len(named) >= 6 and all(f"def {name}(" in there for name in named), named
+    assert len(named) >= 7 and all(f"def {name}(" in there for name in named), named
 
 
 @pytest.fixture
@@ -109,6 +110,30 @@ def test_the_command_erases_a_user_of_a_database_that_is_played(database, capsys
         assert main(["forget", url, "--user", "u1"]) == 0
         assert capsys.readouterr().out.startswith("1 rounds")
         server.client.select(GOOD, user="u4")
+
+
+# Retention
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("'30d'", 30 * 86400), ("00:10:00", 600), ("'36h'", 129600), ("'90s'", 90)]
+)
+def test_retention_by_time_is_given_in_a_file_and_kept_with_the_store(tmp_path, written, seconds):
+    file = tmp_path / "policy.toml"
+    file.write_text(f"{TOML}retention = {written}\n")
+    with Process(tmp_path / "s", "--policy", str(file)) as server:
+        server.client.select(GOOD)
+        assert server.end()[0] == 0
+    with open_policy(str(tmp_path / "s"), None, "group") as policy:  # a restart without the file
+        assert policy._engine.ages.retention.total_seconds() == seconds
+    file.write_text(f"{TOML}retention = '999d'\n")
+    assert "can only be made shorter" in refused(tmp_path / "s", "--policy", file)
+
+
+@pytest.mark.parametrize("wrong", [30.5, "30", "d", "-3d", "3 days", True, None])
+def test_a_retention_that_says_nothing_is_refused(wrong):
+    with pytest.raises(ValueError, match="retention must be"):
+        read_age("retention", wrong)
 
 
 # Connections of a database

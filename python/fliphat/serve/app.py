@@ -14,7 +14,7 @@ from typing import Any
 from fliphat.policies.engine.each import Single
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.types import Decision, Decisions
-from fliphat.serve import bodies, compact, logs, openapi, page, play
+from fliphat.serve import bodies, compact, logs, openapi, page, play, switch
 from fliphat.serve.decisions import DecisionLog
 from fliphat.serve.metrics import CONTENT_TYPE, Metrics
 from fliphat.serve.owner import Owner
@@ -66,10 +66,10 @@ def make_app(
 
     Examples
     --------
-    >>> from fliphat import FLIPHAT, Store
+    >>> from fliphat import FLIPHAT
     >>> from fliphat.serve import Tokens, make_app
     >>> app = make_app(
-    ...     lambda: FLIPHAT(20, 2, epsilon=1.0, delta=1e-2, store=Store("store", durability="group")),
+    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2, store="store", durability="group"),
     ...     tokens=Tokens(write="a token of some length", operator="another token, as long"),
     ... )  # doctest: +SKIP
     """
@@ -98,6 +98,7 @@ def make_app(
         "/update": service.update,
         "/cancel": service.cancel,
         "/forget": service.forget,
+        "/switch": service.switch,
         "/arms": service.change_arms,
     }
     reading = {
@@ -193,15 +194,19 @@ class _Service:
             rounds = compact.read_rounds(body, terms.dim, terms.depth, most)
         else:
             rounds = bodies.read_rounds(body, terms.dim, terms.dtype, terms.depth, most)
-        if rounds.single:
+        off, public = self.owner.switched_off, self.owner.public
+        if off is not None and public is not None:
+            decided: Any = switch.fallback(rounds, off, terms, public.episode)
+        elif rounds.single:
             users, keys = rounds.users, rounds.keys
             single = Single(rounds.contexts, users[0] if users else None, keys[0] if keys else None)
             decided = await self.owner.submit(single)
         else:
             decided = await self.owner.submit(functools.partial(play.play_batch, rounds))
-        self.numbers.add("invalid_rounds", _invalid(decided))
-        if self.decisions is not None:
-            self.decisions.decided(rounds, decided)
+        if off is None:
+            self.numbers.add("invalid_rounds", _invalid(decided))
+            if self.decisions is not None:
+                self.decisions.decided(rounds, decided)
         receipts = self.owner.receipts
         if asked.compact:
             answer = compact.answer(decided, receipts, self.owner.terms.numbers)
@@ -216,10 +221,13 @@ class _Service:
         body = await self.patience.read_body(receive, asked)
         rewards = (compact if asked.compact else bodies).read_rewards(body, self.rules.limits.rounds)
         self.owner.receipts.require(rewards.ids, rewards.receipts)
-        taken = await self.owner.submit(functools.partial(play.hand_in, rewards))
-        if self.decisions is not None and rewards.count:
-            ids = rewards.ids or [await self.owner.submit(functools.partial(play.named, rewards))]
-            self.decisions.rewarded(ids, rewards.rewards)
+        played = switch.of_played(rewards)
+        taken: bool | int = False if rewards.single else 0
+        if played.count:
+            taken = await self.owner.submit(functools.partial(play.hand_in, played))
+            if self.decisions is not None:
+                ids = played.ids or [await self.owner.submit(functools.partial(play.named, played))]
+                self.decisions.rewarded(ids, played.rewards)
         self.numbers.add("rewards", int(taken))
         self.numbers.add("rewards_not_taken", rewards.count - int(taken))
         await send_answer(send, b'{"taken":%s}' % json.dumps(taken).encode())
@@ -244,6 +252,15 @@ class _Service:
         if self.decisions is not None:
             await asyncio.to_thread(self.decisions.forget, user)
         await send_answer(send, json.dumps({"rounds": rounds}).encode())
+        return 200
+
+    async def switch(self, asked: Asked, receive: Receive, send: Send) -> int:
+        """Give every round one arm, or let the policy play again."""
+        self._require("change", asked)
+        wanted = bodies.read_switch(await self.patience.read_body(receive, asked))
+        arm = switch.checked_arm(wanted, self.owner.terms)
+        await self.owner.switch(arm)
+        await send_answer(send, json.dumps({"arm": arm}).encode())
         return 200
 
     async def change_arms(self, asked: Asked, receive: Receive, send: Send) -> int:
@@ -299,7 +316,9 @@ class _Service:
 
     async def status(self, asked: Asked, receive: Receive, send: Send) -> int:
         """Show what the policy is and where it is: everything here is public."""
-        told = page.overview(self._public(), self.owner.terms, await self.owner.ready())
+        told = page.overview(
+            self._public(), self.owner.terms, await self.owner.ready(), self.owner.switched_off
+        )
         await send_answer(send, json.dumps(told).encode())
         return 200
 

@@ -30,6 +30,7 @@ __all__ = [
     "read_record",
     "read_rewards",
     "read_rounds",
+    "read_switch",
 ]
 
 #: Characters that a key must have to name a round in ``/update``: shorter ones could be found by counting.
@@ -208,6 +209,14 @@ def read_forgotten(body: bytes) -> str | int:
     """Return the user that a body of ``/forget`` names."""
     record = read_record(body, frozenset(("user",)), 1)
     return _name("user", record.get("user"))
+
+
+def read_switch(body: bytes) -> Any:
+    """Return the arm that a body of ``/switch`` names, None for the policy's own."""
+    record = read_record(body, frozenset(("arm",)), 1)
+    if "arm" not in record:
+        raise unprocessable("give arm, or null to let the policy play")
+    return record["arm"]
 
 
 def read_arm_change(body: bytes) -> ArmChange:

@@ -124,6 +124,14 @@ class Client:
         """Return what ``/estimate``, ``/guarantee``, ``/arms`` or ``/readyz`` shows."""
         return json.loads(self._send("GET", path))
 
+    def switch_off(self, arm: str | int) -> None:
+        """Give every round this arm from now on, and learn nothing. Needs the operator's token."""
+        self._post("/switch", {"arm": arm})
+
+    def switch_on(self) -> None:
+        """Let the policy play again. Needs the operator's token."""
+        self._post("/switch", {"arm": None})
+
     def add_arm(self, arm: str | int) -> None:
         """Let rounds play one more arm, of a policy that knows its arms. Needs the operator's token."""
         self._post("/arms", {"add": arm})

@@ -110,7 +110,7 @@ def read_rewards(body: bytes, most: int = 2**31) -> Rewards:
     if len(body) - at != 24 * n or (single and n != 1):
         raise _wrong_size()
     ids = np.frombuffer(body, "<i8", n, at).tolist()
-    if ids and min(ids) <= 0:
+    if ids and min(ids) < 0:
         raise unprocessable("ids must be those that /select answered with")
     receipts = np.frombuffer(body, "<u8", n, at + 8 * n).tolist()
     return Rewards(ids, receipts, np.frombuffer(body, "<f8", n, at + 16 * n).tolist(), single)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
+from datetime import time, timedelta
 from typing import Any, Final
 
 from fliphat.fit.dense import DenseSettings
@@ -94,7 +95,33 @@ def _opened(store: str, given: dict[str, Any] | None, durability: Any) -> LivePo
 
 
 def _store(where: str, durability: Any, options: dict[str, Any]) -> Store:
-    return Store(where, durability=durability, **options)
+    given = dict(options)
+    for name in ("retention", "reward_timeout"):
+        if name in given:
+            given[name] = read_age(name, given[name])
+    return Store(where, durability=durability, **given)
+
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def read_age(name: str, value: Any) -> int | timedelta:
+    """Return an age as a file of arguments has it: a number of rounds, ``"30d"``, or a time such as 00:10:00.
+
+    Examples
+    --------
+    >>> read_age("retention", 5000), read_age("retention", "36h")
+    (5000, datetime.timedelta(days=1, seconds=43200))
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, time):
+        return timedelta(hours=value.hour, minutes=value.minute, seconds=value.second)
+    if isinstance(value, str) and value[:-1].isascii() and value[:-1].isdigit() and value[-1:] in _UNITS:
+        return timedelta(seconds=int(value[:-1]) * _UNITS[value[-1]])
+    raise ValueError(
+        f"{name} must be a number of rounds, or digits and one of {', '.join(_UNITS)}, such as '30d'"
+    )
 
 
 def _gone_on_with(

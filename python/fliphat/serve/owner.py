@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import queue
 import threading
 import time
@@ -26,12 +27,12 @@ from fliphat.policies.live import LivePolicy
 from fliphat.policies.types import CopyError, EpisodeFacts, StoreError
 from fliphat.privacy.guarantee import Guarantee
 from fliphat.serve import logs
+from fliphat.serve.keeping import keep_switch, switched_off, try_keeping, waits_for_a_fit
 from fliphat.serve.play import refused
 from fliphat.serve.receipts import Receipts
 from fliphat.serve.refusal import Refusal
 from fliphat.serve.settings import Rules
 from fliphat.serve.terms import Terms, terms_of
-from fliphat.serve.trial import fits, try_keeping
 
 __all__ = ["Owner", "Public", "Ready"]
 
@@ -133,6 +134,9 @@ class Owner:
         self._terms = Terms("", 0, "float32")
         self._table: Any = None
         self.receipts, self.secret = Receipts(b""), b""
+        #: The arm that every round gets; None while the policy plays.
+        self.switched_off: str | int | None = None
+        self._switching = 0  # changes of it that are not kept yet
         self._proved = float("-inf")  # when rounds, or a trial, were last kept
         self._mine = threading.local()  # when this thread's group began
         self._group_began: float | None = None
@@ -163,6 +167,8 @@ class Owner:
         """Try whether a round could be kept, in the queue of those that wait; within two seconds."""
         if self._stopping or not self.alive:
             return Ready(False, "the server is stopping")
+        if self.switched_off is not None:
+            return Ready(True, "play is switched off: every round gets the same arm, and nothing is learned")
         if time.monotonic() - self._proved < _STILL_TRUE:
             return _PLAYED
         if self._trial is None or self._trial.done():
@@ -172,11 +178,23 @@ class Owner:
             return await asyncio.wait_for(asyncio.shield(self._trial), _TRIAL)
         except TimeoutError:
             began, policy = self._group_began, self._policy
-            if policy is not None and began is not None and fits(policy):
+            if policy is not None and began is not None and waits_for_a_fit(policy):
                 if time.monotonic() - began < self._rules.limits.wait:
                     return Ready(True, "an estimate is being computed; rounds wait for it")
                 return Ready(False, "an estimate takes longer than requests may wait")
             return Ready(False, f"nothing could be kept for {_TRIAL:g} seconds; rounds wait or fail")
+
+    async def switch(self, arm: str | int | None) -> None:
+        """Give every round one arm, or None to play again; off at once, on when it is kept."""
+        self._switching += 1
+        try:
+            if arm is not None:
+                self.switched_off = arm
+            await self.submit(functools.partial(keep_switch, arm))
+            self.switched_off = arm
+            logs.event("switched", off=arm is not None)
+        finally:
+            self._switching -= 1
 
     def _try(self, trial: _Trial) -> None:
         """Find out whether a round could be kept."""
@@ -185,8 +203,10 @@ class Owner:
             found = Ready(False, "the store can't be opened")
         else:
             try:
-                try_keeping(policy)
-                self._proved, found = time.monotonic(), _PLAYED
+                if try_keeping(policy):
+                    self._proved, found = time.monotonic(), _PLAYED
+                else:
+                    found = Ready(False, "rounds wait for an estimate that another worker computes")
             except (StoreError, OSError, CopyError) as error:
                 self._give_up(policy, error)
                 found = Ready(False, "the store can't be written")
@@ -478,6 +498,8 @@ class Owner:
             began = getattr(self._mine, "began", None)
             if began is not None:
                 self.on_release(time.monotonic() - began)
+        if not self._switching:
+            self.switched_off = switched_off(policy)
         standing = seen.episode, seen.remaining, seen.rounds
         self.public = Public(known, shown, guarantee, findings, history, scoreboard, *standing)
 

@@ -19,7 +19,7 @@ __all__ = ["overview", "shown"]
 _LISTED: Final = 8
 
 
-def overview(public: Public, terms: Terms, ready: Ready) -> dict[str, Any]:
+def overview(public: Public, terms: Terms, ready: Ready, off: str | int | None = None) -> dict[str, Any]:
     """Return what the policy is, what it promises, where it is and how it does, for JSON."""
     estimates = list(public.history)[-_LISTED:]
     return {
@@ -29,6 +29,7 @@ def overview(public: Public, terms: Terms, ready: Ready) -> dict[str, Any]:
         "arms": None if terms.arms is None else list(map(str, terms.arms)),
         "ready": ready.ready,
         "detail": ready.words,
+        "switched_off": off,
         "rounds": public.rounds,
         "episode": public.episode,
         "remaining": public.remaining,

@@ -81,6 +81,8 @@ class Engine(Rewards):
             ""  # of the last release that was shown, by which a witness tells this store from its copies
         )
         self.witnessed = False
+        #: The arm that a server gives to every round, None while the policy plays; kept for the server.
+        self.switched_off: Any = None
         self.witness: Witness | None = None
         self._disk_is_ahead = False  # a step is on disk and not yet, or not wholly, in memory
         self.rng = np.random.default_rng(self.settings.seed)
@@ -101,6 +103,16 @@ class Engine(Rewards):
 
     def refresh(self) -> None:
         """Learn what other workers did; nobody else plays what is in this process or its directory."""
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep something beside the policy, as JSON, if there is a store."""
+        if self.store is not None:
+            self.store.keep(name, value)
+
+    @property
+    def waits_for_a_fit(self) -> bool:
+        """Whether no round can be played before an estimate is there."""
+        return self.episode.life.phase not in (Phase.OPEN, Phase.FULL)
 
     def flush(self) -> None:
         """Return when every call so far is durable."""

@@ -112,6 +112,7 @@ def _open_directory(engine: Engine, store: Store, policy: str, witness: Witness 
         engine.witnessed, engine.late = row["witnessed"], row["late"]
         engine.with_users, engine.user_kind = row["with_users"], row["user_kind"]
         engine.arm_ids, engine.column_names = (_read(row[name]) for name in ("arm_ids", "column_names"))
+        engine.switched_off = _read(row["switched_off"])
         if engine.incarnation:
             engine.arms = json.loads(row["arms"])
             if engine.settings.seed is not None:

@@ -23,6 +23,7 @@ from fliphat.policies.store.kept import refuse_other_settings
 from fliphat.policies.types import StoreError
 
 __all__ = [
+    "KEYS_LAST",
     "SqlStore",
     "Transaction",
     "episodes_in",
@@ -32,6 +33,9 @@ __all__ = [
     "seen_in",
     "write_life",
 ]
+
+#: Seconds that a retry's key is good for after its episode was closed. Until then it is good in any case.
+KEYS_LAST: float = 3600.0
 
 _Result = TypeVar("_Result")
 _RELEASE = ("facts", "indices", "numbers", "known", "mark", "next_room", "checksum")
@@ -201,6 +205,7 @@ class SqlStore(ABC):
                     write_life(tx, episode + 1, lifecycle.step(ahead.life, "refuse"))
                 if event == "close":
                     self.drop_rounds(tx, row.first_round, row.first_round + row.room)
+                    self._drop_keys(tx, episode, now)
             return life
 
         return self.run(event, take)
@@ -231,6 +236,14 @@ class SqlStore(ABC):
         """Delete rows and rewards of some rounds; what an open look at them sees stays there for it."""
         for table in ("rounds", "rewards"):
             tx.do(f"DELETE FROM fliphat_{table} WHERE round >= ? AND round < ?", begin, end)
+
+    def _drop_keys(self, tx: Transaction, episode: int, now: float) -> None:
+        """Let keys go whose episodes have been closed for long enough; looked for when one is closed."""
+        tx.do("UPDATE fliphat_episodes SET closed = ? WHERE episode = ?", now, episode)
+        over = tx.all("SELECT max(episode) FROM fliphat_episodes WHERE closed < ?", now - KEYS_LAST)[0][0]
+        if over is not None:
+            tx.do("DELETE FROM fliphat_keys WHERE episode <= ?", over)
+            tx.do("UPDATE fliphat_episodes SET closed = NULL WHERE episode <= ?", over)
 
     # Numbers of the policy's own
 

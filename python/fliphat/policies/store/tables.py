@@ -42,6 +42,8 @@ CREATE TABLE fliphat_policy (
     column_names text,
     handed_over text,
     handed_over_checksum text,
+    switched_off text,
+    tried text,
     emptied bigint NOT NULL,
     rewritten bigint NOT NULL
 );
@@ -64,7 +66,8 @@ CREATE TABLE fliphat_episodes (
     numbers bytea,
     known text,
     totals bytea,
-    checksum bigint
+    checksum bigint,
+    closed double precision
 );
 CREATE TABLE fliphat_users (digest bytea PRIMARY KEY, rounds bigint NOT NULL, checksum bigint){small};
 CREATE TABLE fliphat_keys (
@@ -109,6 +112,7 @@ POLICY: Final = (
         "column_names",
         "handed_over",
         "handed_over_checksum",
+        "switched_off",
     ),
 )
 EPISODE: Final = (

@@ -147,6 +147,7 @@ class SharedEngine(Engine):
             self._arms_version = policy["arms_version"]
             self.with_users, self.user_kind = policy["with_users"], policy["user_kind"]
             self.late, self.witnessed = policy["late"], policy["witnessed"]
+            self.switched_off = json.loads(policy["switched_off"] or "null")
             row, due = seen.unseen[-1], seen.unseen[0] if len(seen.unseen) > 1 else None
             share = self.settings.exploration_in(row.episode)
             self._view = _View(self.known, self.chooser, *self._playing_with, row, share, due, seen.to_close)
@@ -165,6 +166,16 @@ class SharedEngine(Engine):
         if left or row.phase is Phase.AHEAD:
             return left or 1
         return self.fit.least_rows(row.episode + 1)
+
+    def keep(self, name: str, value: Any) -> None:
+        """See :class:`Engine`."""
+        self.database.keep(name, value)
+
+    @property
+    def waits_for_a_fit(self) -> bool:
+        """Whether no round can be played before another worker has released, as it was last looked at."""
+        row = self._view.row
+        return row.phase is Phase.AHEAD and row.filled == row.room
 
     # Rounds
 
