@@ -1,5 +1,5 @@
 from collections.abc import Callable, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,17 +219,20 @@ def shifted_gradient(
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
 
+@final
 class SecureNoise:
     protects: bool
-    def __init__(self) -> None: ...
+    def __new__(cls) -> Self: ...
 
+@final
 class SeededNoise:
     protects: bool
-    def __init__(self, seed: int, stream: int) -> None: ...
+    def __new__(cls, seed: int, stream: int) -> Self: ...
 
+@final
 class RecordingNoise:
     protects: bool
-    def __init__(self, picks: Sequence[tuple[int, int]] = ...) -> None: ...
+    def __new__(cls, picks: Sequence[tuple[int, int]] = ...) -> Self: ...
     @property
     def calls(self) -> list[tuple[Any, ...]]: ...
     @property
@@ -238,9 +241,10 @@ class RecordingNoise:
 _Noise = SecureNoise | SeededNoise | RecordingNoise
 _Shown = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
+@final
 class PursuitQuestion:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         columns: NDArray[np.int64],
         theta: NDArray[np.float64],
         shift: NDArray[np.float64] | None,
@@ -251,7 +255,7 @@ class PursuitQuestion:
         bounds: tuple[float, int, float, float],
         sigmas: tuple[int, int, int],
         rows: tuple[float, Sequence[int]] | None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def length(self) -> int: ...
 
