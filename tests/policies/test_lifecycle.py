@@ -43,7 +43,7 @@ def walks(table_steps=step):
     while todo:
         (life, fitted, seen), depth = todo.pop()
         found.append((life, seen))
-        if depth == 9:
+        if depth == 11:
             continue
         for event in ("fill", "claim", "commit", "accept", "refuse", "show", "close", "take_back"):
             for fence in {life.fence, max(life.fence - 1, 0)} if event == "commit" else {life.fence}:
@@ -115,7 +115,7 @@ def test_what_may_be_done_in_each_phase():
 
 def test_no_sequence_of_steps_shows_two_releases():
     found = walks()
-    assert len(found) > 300 and any(len(seen) == 1 for _, seen in found)
+    assert len(found) > 100 and any(len(seen) == 1 for _, seen in found)
     assert max(len(seen) for _, seen in found) == 1
 
 
