@@ -9,12 +9,14 @@ prompts, and nothing the study publishes, says much about what they brought in a
 
 import heapq
 import itertools
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from fliphat import FLIPHAT, Iht
 from fliphat.contexts import Crossed
+from fliphat.policies import HealthWarning
 
 PROMPTS = ("nothing", "take a walk", "breathe", "go to bed")
 FACTS = 15  # what the phone knows; each prompt weighs them in its own way
@@ -89,6 +91,8 @@ def run(seed: int, *, noise_seed: int | None = None) -> Study:
 
 def main() -> None:
     """Run the study and print what came out."""
+    # Failed sensors are part of the study: their rounds are played at random, and the policy says so once.
+    warnings.filterwarnings("ignore", "contexts with a value that is NaN", HealthWarning)
     study = run(2024)
     policy = study.policy
     print(policy.guarantee, end="\n\n")

@@ -408,8 +408,8 @@ class TestWhatIsTypical:
 
 
 class TestMeanReward:
-    def after_one_fit(self, offset: float) -> tuple[PursuitFit, KnownSparse]:
-        fit = PursuitFit(settings(epsilon=4.0, seed=4))
+    def after_one_fit(self, offset: float, seed: int = 4) -> tuple[PursuitFit, KnownSparse]:
+        fit = PursuitFit(settings(epsilon=4.0, seed=seed))
         rng, known = np.random.default_rng(5), fit.begin()
         plan = fit.plan(0, known)
         X = rng.standard_normal((plan.rows, 40))
@@ -420,8 +420,12 @@ class TestMeanReward:
         assert known.covariance[0, 0] >= (0.99 * fit.told.tuning.intercept_prior * known.residual_size) ** 2
 
     def test_it_is_not_doubted_where_it_was_measured(self) -> None:
-        fit, known = self.after_one_fit(0.0)
-        assert known.covariance[0, 0] < (0.5 * fit.told.tuning.intercept_prior * known.residual_size) ** 2
+        shares = []
+        for seed in range(8):
+            fit, known = self.after_one_fit(0.0, seed)
+            prior = fit.told.tuning.intercept_prior * known.residual_size
+            shares.append(known.covariance[0, 0] / prior**2)
+        assert np.median(shares) < 0.5**2
 
 
 class TestBadInput:

@@ -176,7 +176,7 @@ def test_what_elsewhere_raises_or_does_not_fit_is_an_error():
 
     fails(ValueError, "bytes of whole integers", numbers=lambda: b"12345")
     fails(TypeError, "bytes", numbers=lambda: np.zeros(3, np.int64))
-    fails(ValueError, "one element for each of values", numbers=lambda: bytes(16))
+    fails(ValueError, "one for each of values", numbers=lambda: bytes(16))
     fails(KeyError, "lost", numbers=lambda: {}["lost"])
     with pytest.raises(ValueError, match="same length"):
         _native.add_sums([bytes(8), bytes(16)])

@@ -180,6 +180,7 @@ def test_tasks_are_pure_functions_that_know_no_noise(monkeypatch):
     assert not hasattr(on_worker, "_native") and not hasattr(on_worker, "_niht")
 
 
+@pytest.mark.uncharged_draws  # it hands sums and scales to the kernel itself
 def test_noise_is_drawn_once_an_iteration_and_afresh(monkeypatch):
     settings = _niht.fit_settings(
         8, sparsity=8, iterations=3, step_size=1.0, l1_radius=1e6, clip=1.0, pick_scale=9, value_scale=2**30

@@ -5,8 +5,8 @@ import pytest
 
 from flat_options import nested
 from fliphat import FLIPHAT
-from fliphat.lab.audit.replay import recorded_fits
 from fliphat.policies import StoreError
+from policy_model import Fits
 
 GIVEN = {
     "dim": 3,
@@ -30,12 +30,13 @@ def play(policy, user, contexts=VALID, batch=False):
 
 def learned(path, users):
     """Play the rest of an episode in a store opened again, and return which of its rows were learned from."""
-    with FLIPHAT(**nested(GIVEN), store=path) as policy, recorded_fits() as calls:
+    with FLIPHAT(**nested(GIVEN), store=path) as policy, pytest.MonkeyPatch.context() as patch:
+        fits = Fits(patch)
         for user in users:
             play(policy, user)
         policy.select(VALID, user="opens the next episode")
-    (call,) = calls
-    return call[-1].tolist()
+    (call,) = fits.calls
+    return np.asarray(call[1][2], int).tolist()
 
 
 @pytest.mark.parametrize("batch", [False, True])

@@ -23,7 +23,7 @@ def test_the_table_has_privacy_what_is_protected_regret_seconds_and_memory():
     assert "contexts are public" in said["AdaC-OFUL"][2] and said["AdaC-OFUL"][1] == "rewards only"
     assert said["Zheng, published"][1] == "local" and said["FLIPHAT, pursuit"][1] == "joint"
     left_out = [row for row in rows if "not run" in row]
-    assert [row[0].split()[0] for row in left_out] == ["Garcelon", "Hanna"]
+    assert [row[0].split()[0] for row in left_out] == ["Garcelon"]
     random = next(row for row in rows if row[0] == "random")
     assert random[header.index("of random")] == "1.0000"
 
@@ -34,7 +34,10 @@ def test_all_peers_run_at_both_dimensions_and_epsilons_on_seeds_of_their_own():
     assert {(one["dim"], one["epsilon"]) for one in private} == {
         (d, e) for d in (20, 400) for e in (1.0, 10.0)
     }
-    assert len(private) == 4 * len({one["policy"] for one in private})
+    # Garcelon's bits are too many at d = 400, and the table says so.
+    narrow = {one["policy"] for one in private if one["policy"].startswith("Garcelon")}
+    assert len(private) == 4 * len({one["policy"] for one in private}) - 2 * len(narrow)
+    assert all(one["dim"] == 20 for one in private if one["policy"] in narrow)
     assert set(STEPS) <= {one["policy"] for one in private}
     assert full.repeats >= 10 and {cell.most_repeats for cell in full.cells} == {None, 5}
     assert all(cell.rounds == 20_000 and cell.measured for cell in full.cells)

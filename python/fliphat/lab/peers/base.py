@@ -81,7 +81,7 @@ class PeerPrivacy:
     @property
     def kept(self) -> bool:
         """Whether the noise buys what was claimed; `epsilon` is within a millionth of the smallest shown."""
-        return self.epsilon <= self.claimed_epsilon * (1 + 1e-5)
+        return bool(self.epsilon <= self.claimed_epsilon * (1 + 1e-5))
 
     def __str__(self) -> str:
         kept = "keeps" if self.kept else "does NOT keep"
