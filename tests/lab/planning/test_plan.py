@@ -12,7 +12,7 @@ from fliphat.environments import Equicorrelated, SparseLinear
 from fliphat.simulation import play
 
 NUMBERS = {"dim": 400, "sparsity": 10, "epsilon": 1.0, "delta": 0.01}
-REPEATS, TRULY, REWARD_SCALE = 10, 5, 1.5
+REPEATS, TRULY, REWARD_SCALE = 30, 5, 1.5
 
 
 def simulated_start(rounds, epsilon, dim, coefficient, loss="squared"):
