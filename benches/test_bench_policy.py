@@ -7,7 +7,7 @@ must do, choosing arms and copying the chosen rows.
 import numpy as np
 import pytest
 
-from fliphat import FLIPHAT, kernels
+from fliphat import FLIPHAT, Store, kernels
 
 ARMS, DIM, BATCH, ROUNDS = 3, 400, 8192, 1000
 PUBLIC = {"dim": DIM, "sparsity": 10, "epsilon": 1.0, "delta": 0.01}
@@ -30,12 +30,11 @@ def learned(contexts, **changes):
 @pytest.mark.parametrize("where", ["memory", "batch", "full"])
 def test_one_round_at_a_time(timed, contexts, tmp_path, where):
     count = 50 if where == "full" else ROUNDS
-    changes = {} if where == "memory" else {"durability": where}
     numbers = iter(range(10**6))
 
     def fresh():
-        store = {} if where == "memory" else {"store": tmp_path / str(next(numbers))}
-        return (learned(contexts, **changes, **store),), {}
+        place = None if where == "memory" else Store(tmp_path / str(next(numbers)), durability=where)
+        return (learned(contexts, store=place),), {}
 
     def play(policy):
         for i in range(count):
