@@ -6,9 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fliphat import PrivateLinear, kernels, reference
+from fliphat import PrivateLinear
 from fliphat.fit.dense import parts
 from fliphat.fit.dense.chain import MOST_WEIGHT, Chain, Step, next_step
+from fliphat.kernels import _fits as fit_kernels
+from fliphat.reference import _fits as fit_twins
 
 FIRST = (0.0, 0.5, 0.65, 0.75)
 
@@ -92,14 +94,14 @@ def test_weights_increase_and_are_bounded(weights):
 
 
 def part(added, weight, before, name=0, kept=True, sigma=1):
-    return kernels.TotalPart(
+    return fit_kernels.TotalPart(
         name, np.array(added), weight, before, np.full(len(added), sigma, np.uint64), 0, kept
     )
 
 
 def test_controls_rows_twice_old_totals_and_parts_that_are_filled_in_later_are_refused():
-    _, first = kernels.release_totals(None, [part([5], 4, (0, 0))])
-    _, second = kernels.release_totals(first, [part([5], 8, (1, 4))])
+    _, first = fit_kernels.release_totals(None, [part([5], 4, (0, 0))])
+    _, second = fit_kernels.release_totals(first, [part([5], 8, (1, 4))])
     for secret, asked in (
         (second, part([5], 8, (1, 4))),  # these rows are in it
         (first, part([5], 16, (2, 8))),  # an old total with newer rows
@@ -107,11 +109,11 @@ def test_controls_rows_twice_old_totals_and_parts_that_are_filled_in_later_are_r
         (None, part([5], 8, (1, 4))),
     ):
         with pytest.raises(ValueError, match="secret must hold the total of the last release"):
-            kernels.release_totals(secret, [asked])
+            fit_kernels.release_totals(secret, [asked])
     with pytest.raises(ValueError, match="secret must be what a release returned"):
-        kernels.release_totals(b"something else", [part([5], 8, (1, 4))])
+        fit_kernels.release_totals(b"something else", [part([5], 8, (1, 4))])
     with pytest.raises(ValueError, match="weight must be above the last one"):
-        kernels.release_totals(second, [part([5], 8, (2, 8))])
+        fit_kernels.release_totals(second, [part([5], 8, (2, 8))])
 
 
 def test_totals_are_exact_beyond_64_bits():
@@ -119,7 +121,7 @@ def test_totals_are_exact_beyond_64_bits():
     for index in range(90):
         added = (-1) ** index * (2**56 + index)
         exact += weight * added
-        drawn, secret = kernels.release_totals(
+        drawn, secret = fit_kernels.release_totals(
             secret, [part([added], weight, before, sigma=1)._replace(shift=50)]
         )
         assert abs(drawn[0] - exact / 2**50) < 12
@@ -133,8 +135,8 @@ def test_the_secret_is_that_of_the_twin_bit_for_bit():
         added = rng.integers(-(2**40), 2**40, 3 + index // 4).tolist()
         # A part that gets longer, and one that begins anew every time.
         asked = [part(added, weight, before), part(added[:2], weight, (0, 0), name=7)._replace(shift=9)]
-        _, own = kernels.release_totals(own, asked)
-        _, twin = reference.release_totals(twin, asked, rng)
+        _, own = fit_kernels.release_totals(own, asked)
+        _, twin = fit_twins.release_totals(twin, asked, rng)
         assert own == twin
         before, weight = (index + 1, weight), weight * 5 // 4
 
@@ -142,8 +144,8 @@ def test_the_secret_is_that_of_the_twin_bit_for_bit():
 def test_noise_has_the_size_that_was_asked_for_around_fractions():
     for shift in (0, 3, 20):
         sigma, added = 50, np.full(40_000, 12_345)
-        asked = kernels.TotalPart(0, added, 7, (0, 0), np.full(40_000, sigma, np.uint64), shift, False)
-        drawn, secret = kernels.release_totals(None, [asked], seeded=(5, shift))
+        asked = fit_kernels.TotalPart(0, added, 7, (0, 0), np.full(40_000, sigma, np.uint64), shift, False)
+        drawn, secret = fit_kernels.release_totals(None, [asked], seeded=(5, shift))
         errors = drawn - 7 * 12_345 / 2**shift
         assert abs(errors.mean()) < 5 * sigma / 200
         assert errors.std() == pytest.approx(sigma, rel=0.02)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from fliphat import _native, reference
+from fliphat import _native
+from fliphat.reference import _fits as fit_twins
 from pursuit_question import native, question
 
 N, D, M = 300, 12, 5
@@ -64,7 +65,7 @@ def released(X, y, given, noise, present=PRESENT, threads=None):
 def test_what_comes_out_is_the_twin_with_another_noise(changes):
     X, y = world()
     given = asked(**changes)
-    expected = reference.episode(X, y, rng=np.random.default_rng(1), present=PRESENT, **given)
+    expected = fit_twins.episode(X, y, rng=np.random.default_rng(1), present=PRESENT, **given)
     for rows in (X, sparse.csr_array(X)):
         for threads, noise in ((1, _native.SecureNoise()), (2, _native.SeededNoise(1, 2))):
             found = released(rows, y, given, noise, threads=threads)

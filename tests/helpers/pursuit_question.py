@@ -35,7 +35,7 @@ def question(
     octaves: float | None = None,
     row_sigmas: tuple[int, int, int] = (1, 1, 1),
 ) -> _native.PursuitQuestion:
-    """Return a question, whose arguments are those of the twin `fliphat.reference.episode`."""
+    """Return a question, whose arguments are those of the twin `fliphat.reference._fits.episode`."""
 
     def floats(values: Any) -> Any:
         return None if values is None else np.ascontiguousarray(values, np.float64)

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fliphat import _native, kernels, reference
+from fliphat.kernels import _fits as fit_kernels
+from fliphat.reference import _fits as fit_twins
 from matrices import csr, problem
 
 MOST = 2**15 - 1
@@ -32,11 +34,11 @@ def test_bit_for_bit_equal_to_the_twins(seed, n, d, dtype, density, radius, scal
     arms = rng.integers(0, 3, n)
     options = {"columns": columns, "radius": radius, "scale": scales, "one": one, "present": present}
     moments = reference.second_moments(X, **options)
-    gradient = reference.ball_gradient(X, residuals, arms, count=3, **options)
+    gradient = fit_twins.ball_gradient(X, residuals, arms, count=3, **options)
     for rows in (X, csr(X), csr(X, np.int64)):
         np.testing.assert_array_equal(kernels.second_moments(rows, **options), moments)
         np.testing.assert_array_equal(
-            kernels.ball_gradient(rows, residuals, arms, count=3, **options), gradient
+            fit_kernels.ball_gradient(rows, residuals, arms, count=3, **options), gradient
         )
     np.testing.assert_array_equal(reference.second_moments(csr(X), **options), moments)
     assert (moments == moments.T).all()
@@ -135,7 +137,7 @@ def test_no_neighbours_move_a_statistic_beyond_its_sensitivity_and_some_reach_it
     radius = 100
     moments = one_row_moves(lambda x: kernels.second_moments(x, radius=radius, scale=1.0), d)
     gradient = one_row_moves(
-        lambda x: kernels.ball_gradient(x, [1.0], [0], count=1, radius=radius, scale=1.0), d
+        lambda x: fit_kernels.ball_gradient(x, [1.0], [0], count=1, radius=radius, scale=1.0), d
     )
     assert moments <= np.sqrt(2) * radius**2
     assert gradient <= 2 * radius
@@ -143,7 +145,9 @@ def test_no_neighbours_move_a_statistic_beyond_its_sensitivity_and_some_reach_it
     e = np.eye(max(d, 2)) * 1e6
     a, b = (kernels.second_moments(x[None], radius=radius, scale=1.0) for x in e[:2])
     assert np.linalg.norm(a - b) == pytest.approx(np.sqrt(2) * radius**2, rel=1e-15)
-    a, b = (kernels.ball_gradient(e[:1], [r], [0], count=1, radius=radius, scale=1.0) for r in (1.0, -1.0))
+    a, b = (
+        fit_kernels.ball_gradient(e[:1], [r], [0], count=1, radius=radius, scale=1.0) for r in (1.0, -1.0)
+    )
     assert np.linalg.norm(a - b) == 2 * radius
 
 
@@ -185,7 +189,7 @@ def test_bad_values_make_a_zero_row_and_touch_no_other():
             kernels.second_moments(X, [2, 0], radius=500, scale=100.0),
         )
     residuals = np.array([1.0, np.nan, np.inf, -np.inf, 1e300, 2.0])
-    sums = kernels.ball_gradient(X, residuals, np.arange(6), count=6, radius=500, scale=1e10)
+    sums = fit_kernels.ball_gradient(X, residuals, np.arange(6), count=6, radius=500, scale=1e10)
     assert (np.abs(sums).sum(axis=1) > 0).tolist() == [True, False, False, False, False, True]
 
 
@@ -217,7 +221,7 @@ def test_bad_input(arguments, error, message):
     with pytest.raises(error, match=message):
         kernels.second_moments(X, **BALL | arguments)
     with pytest.raises(error, match=message):
-        kernels.ball_gradient(X, np.ones(4), np.zeros(4, int), count=1, **BALL | arguments)
+        fit_kernels.ball_gradient(X, np.ones(4), np.zeros(4, int), count=1, **BALL | arguments)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +238,7 @@ def test_bad_input(arguments, error, message):
 def test_bad_arms_and_residuals(arguments, error, message):
     given_ = {"residuals": np.ones(4), "arms": [0, 1, 0, 1], "count": 2} | BALL
     with pytest.raises(error, match=message):
-        kernels.ball_gradient(X, **given_ | arguments)
+        fit_kernels.ball_gradient(X, **given_ | arguments)
 
 
 def test_rows_of_the_wrong_kind():

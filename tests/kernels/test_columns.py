@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from exactness import ALPHA, picks_goodness
-from fliphat import _native, kernels, reference
+from fliphat import _native
+from fliphat.kernels import _fits as fit_kernels
+from fliphat.reference import _fits as fit_twins
 
 
 def pick_many(scores, picks, scale, excluded=(), signed=False, count=10**5, seed=1):
@@ -99,22 +101,22 @@ def test_the_twin_has_the_same_distribution(signed):
     chances = enumerated(scores.tolist(), 2, 5, (2,), signed)
     twin = []
     for _ in range(20_000):
-        columns, signs = reference.pick_columns(scores, 2, scale=5, rng=rng, excluded=[2], signed=signed)
+        columns, signs = fit_twins.pick_columns(scores, 2, scale=5, rng=rng, excluded=[2], signed=signed)
         twin.append(2 * columns + (signs < 0))
     assert picks_goodness(np.array(twin), chances) > ALPHA
 
 
 def test_results_of_the_public_kernel():
     scores = np.arange(6) * 10**9
-    assert kernels.pick_columns(scores, 3, scale=1, excluded=[5, 3]).tolist() == [4, 2, 1]
-    columns, signs = kernels.pick_columns(-scores, 2, scale=1, signed=True)
+    assert fit_kernels.pick_columns(scores, 3, scale=1, excluded=[5, 3]).tolist() == [4, 2, 1]
+    columns, signs = fit_kernels.pick_columns(-scores, 2, scale=1, signed=True)
     assert (columns.tolist(), signs.tolist()) == ([5, 4], [-1, -1])
-    assert sorted(kernels.pick_columns(np.zeros(50, int), 50, scale=9)) == list(range(50))
-    columns, signs = kernels.pick_columns(np.zeros(50, int), 49, scale=9, excluded=[7, 7], signed=True)
+    assert sorted(fit_kernels.pick_columns(np.zeros(50, int), 50, scale=9)) == list(range(50))
+    columns, signs = fit_kernels.pick_columns(np.zeros(50, int), 49, scale=9, excluded=[7, 7], signed=True)
     assert sorted(columns) == [j for j in range(50) if j != 7]
     assert set(signs) == {1, -1}
-    assert kernels.pick_columns(np.empty(0, int), 0, scale=1).shape == (0,)
-    two = [kernels.pick_columns(np.zeros(1000, int), 5, scale=9).tolist() for _ in range(2)]
+    assert fit_kernels.pick_columns(np.empty(0, int), 0, scale=1).shape == (0,)
+    two = [fit_kernels.pick_columns(np.zeros(1000, int), 5, scale=9).tolist() for _ in range(2)]
     assert two[0] != two[1]
 
 
@@ -139,5 +141,5 @@ def test_results_of_the_public_kernel():
 def test_bad_input(arguments, error, message):
     call = {"scores": [4711, 4812, 4913], "picks": 1, "scale": 5} | arguments
     with pytest.raises(error, match=message) as caught:
-        kernels.pick_columns(call.pop("scores"), call.pop("picks"), **call)
+        fit_kernels.pick_columns(call.pop("scores"), call.pop("picks"), **call)
     assert not any(secret in str(caught.value) for secret in ("4711", "4812", "4913"))

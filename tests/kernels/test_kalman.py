@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fliphat import kernels, reference
+from fliphat.kernels import _fits as fit_kernels
+from fliphat.reference import _fits as fit_twins
 
 #: Both add the same few numbers in another order, and solve the same equations by other means. With condition
 #: numbers up to about 1e5 here, a bit of rounding (1e-16) grows to about 1e-11 of the largest number.
@@ -28,7 +29,7 @@ def problem(seed, k, p, noise=0.05, moment_noise=0.05, one=1.0, correlated=0.3):
     unit = np.ones(m)
     unit[0] = one
     fresh = noisy(m, moment_noise) * np.outer(unit, unit)
-    rule = kernels.KalmanRule(
+    rule = fit_kernels.KalmanRule(
         one=one,
         weight=(2 * moment_noise) ** -2,
         spread=0.05 * one**4,
@@ -62,7 +63,7 @@ def problem(seed, k, p, noise=0.05, moment_noise=0.05, one=1.0, correlated=0.3):
 )
 def test_equal_to_the_twin_up_to_rounding(seed, k, p, noise, moment_noise, one, correlated):
     arguments, public = problem(seed, k, p, noise, moment_noise, one, correlated)
-    found, twin = kernels.kalman_step(*arguments, **public), reference.kalman_step(*arguments, **public)
+    found, twin = fit_kernels.kalman_step(*arguments, **public), fit_twins.kalman_step(*arguments, **public)
     # Decisions are made on numbers that differ by rounding only: a tie would need two of them to be equal.
     np.testing.assert_array_equal(found.keep, twin.keep)
     assert found.found == twin.found
@@ -84,7 +85,7 @@ def test_moments_with_negative_eigenvalues(k, p):
     arguments, public = problem(3, k, p, noise=0.1, moment_noise=2.0)
     assert np.linalg.eigvalsh(arguments[5])[0] < 0
     public = believed(public)
-    found, twin = kernels.kalman_step(*arguments, **public), reference.kalman_step(*arguments, **public)
+    found, twin = fit_kernels.kalman_step(*arguments, **public), fit_twins.kalman_step(*arguments, **public)
     np.testing.assert_array_equal(found.keep, twin.keep)
     np.testing.assert_allclose(found.theta, twin.theta, rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(found.covariance, twin.covariance, rtol=0, atol=TOLERANCE)
@@ -95,14 +96,17 @@ def test_a_step_without_raised_eigenvalues_would_fail_these_tests():
     arguments, public = problem(3, 8, 4, moment_noise=1.0)
     public = believed(public)
     other = {**public, "rule": public["rule"]._replace(smallest=0.1)}
-    raised, plain = kernels.kalman_step(*arguments, **public), kernels.kalman_step(*arguments, **other)
+    raised, plain = (
+        fit_kernels.kalman_step(*arguments, **public),
+        fit_kernels.kalman_step(*arguments, **other),
+    )
     assert abs(raised.explained - plain.explained) > 1e3 * TOLERANCE
 
 
 def test_the_largest_always_stays_and_never_more_than_asked_for():
     arguments, public = problem(5, 6, 4, noise=1e3)
     for most in (1, 2, 5):
-        step = kernels.kalman_step(*arguments, **{**public, "most": most})
+        step = fit_kernels.kalman_step(*arguments, **{**public, "most": most})
         assert step.keep[0]
         assert 1 <= step.keep[1:].sum() <= most
 
@@ -121,4 +125,4 @@ def test_what_does_not_fit_is_refused(change, message):
     arguments, public = problem(1, 3, 2)
     given = [change.get(place, argument) for place, argument in enumerate(arguments)]
     with pytest.raises(ValueError, match=message):
-        kernels.kalman_step(*given, **public)
+        fit_kernels.kalman_step(*given, **public)

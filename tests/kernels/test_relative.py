@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fliphat import _native, kernels, reference
+from fliphat import _native
+from fliphat.kernels import _fits as fit_kernels
+from fliphat.reference import _fits as fit_twins
 from matrices import csr, problem
 
 LIMIT = 2**15
@@ -41,20 +43,22 @@ def test_bit_for_bit_equal_to_the_twins(
     present = rng.random(n) < 0.7 if missing else None
     columns = rng.permutation(d)[: rng.integers(1, d)]
     chosen = None if sizes is None else sizes[columns]
-    gradient = reference.shifted_gradient(X, residuals, clip, shifts=shifts, units=sizes, present=present)
-    numbers = reference.row_numbers(X, size, 3.5, units=sizes, present=present)
+    gradient = fit_twins.shifted_gradient(X, residuals, clip, shifts=shifts, units=sizes, present=present)
+    numbers = fit_twins.row_numbers(X, size, 3.5, units=sizes, present=present)
     support = np.full((n, len(columns) + 2), 7.0)
-    reference.gather_columns(X, columns, support, first=1, units=chosen)
+    fit_twins.gather_columns(X, columns, support, first=1, units=chosen)
     for rows in (X, csr(X), csr(X, np.int64)):
-        found = kernels.shifted_gradient(rows, residuals, clip, shifts=shifts, units=sizes, present=present)
+        found = fit_kernels.shifted_gradient(
+            rows, residuals, clip, shifts=shifts, units=sizes, present=present
+        )
         np.testing.assert_array_equal(found[0], gradient[0])
         assert found[1] == gradient[1]
-        assert kernels.row_numbers(rows, size, 3.5, units=sizes, present=present) == numbers
+        assert fit_kernels.row_numbers(rows, size, 3.5, units=sizes, present=present) == numbers
         out = np.full_like(support, 7.0)
-        kernels.gather_columns(rows, columns, out, first=1, units=chosen)
+        fit_kernels.gather_columns(rows, columns, out, first=1, units=chosen)
         np.testing.assert_array_equal(out, support)
     np.testing.assert_array_equal(
-        reference.shifted_gradient(csr(X), residuals, clip, shifts=shifts, units=sizes, present=present)[0],
+        fit_twins.shifted_gradient(csr(X), residuals, clip, shifts=shifts, units=sizes, present=present)[0],
         gradient[0],
     )
     m = support.shape[1]
@@ -64,10 +68,10 @@ def test_bit_for_bit_equal_to_the_twins(
         public["reward_range"] = (-1.0, 1.0) if loss == "logistic" else None
         arguments = residuals, columns, rng.standard_normal(1 + k), clip
         twins = np.full_like(support, 7.0)
-        expected = reference.relative_gradient(X, *arguments, twins, **public)
+        expected = fit_twins.relative_gradient(X, *arguments, twins, **public)
         for rows in (X, csr(X)):
             out = np.full_like(support, 7.0)
-            found = kernels.relative_gradient(rows, *arguments, out, **public)
+            found = fit_kernels.relative_gradient(rows, *arguments, out, **public)
             np.testing.assert_array_equal(out, twins)
             for one, two in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(one, two)
@@ -75,9 +79,9 @@ def test_bit_for_bit_equal_to_the_twins(
     known = np.ascontiguousarray(support[:, : m - k])
     measure = {"whiten": whiten, "clip": clip, "radius": 4095, "scale": 700 / size, "cap": clip}
     measure |= {"units": chosen, "present": present}
-    expected = reference.settled_sums(X, columns, known, residuals, **measure)
+    expected = fit_twins.settled_sums(X, columns, known, residuals, **measure)
     for rows in (X, csr(X)):
-        found = kernels.settled_sums(rows, columns, known, residuals, **measure)
+        found = fit_kernels.settled_sums(rows, columns, known, residuals, **measure)
         for one, two in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, two)
 
@@ -151,18 +155,18 @@ def test_no_row_gives_more_than_the_limit_and_some_give_it(dtype):
                 for unit in (1.0, 1e-300, 1e300):
                     row = np.array([[x, 0.0]], dtype)
                     options = {"shifts": [shift], "units": [unit, 1.0]}
-                    sums = kernels.shifted_gradient(row, [residual], 0.5, **options)[0]
+                    sums = fit_kernels.shifted_gradient(row, [residual], 0.5, **options)[0]
                     assert np.abs(sums).max() <= LIMIT
                     np.testing.assert_array_equal(
-                        sums, kernels.shifted_gradient(csr(row), [residual], 0.5, **options)[0]
+                        sums, fit_kernels.shifted_gradient(csr(row), [residual], 0.5, **options)[0]
                     )
                     reached = max(reached, np.abs(sums).max())
-                    logs, ratios, squares = kernels.row_numbers(row, 1.0, 3.5, units=[unit, 1.0])
+                    logs, ratios, squares = fit_kernels.row_numbers(row, 1.0, 3.5, units=[unit, 1.0])
                     assert max(abs(logs), abs(ratios)) <= LIMIT
                     assert 0 <= squares <= LIMIT
             measure = {"whiten": np.eye(2) + 1, "clip": 0.5, "radius": 100, "scale": 1.0, "cap": 0.5}
             values = np.array([[shift, residual]])
-            sums, _, size = kernels.settled_sums(values, [], values, [residual], **measure)
+            sums, _, size = fit_kernels.settled_sums(values, [], values, [residual], **measure)
             assert np.abs(sums).max() <= LIMIT and 0 <= size <= LIMIT
     assert reached == LIMIT
 
@@ -171,50 +175,50 @@ def test_more_rows_than_narrow_sums_can_hold():
     n = 70_000
     X = np.full((n, 2), 1e30, np.float32)
     for rows in (X, csr(X)):
-        assert kernels.shifted_gradient(rows, np.ones(n), 1.0)[0].tolist() == [n * LIMIT] * 2
-        far = kernels.shifted_gradient(rows, np.ones(n), 1.0, shifts=np.full(n, 5e30))[0]
+        assert fit_kernels.shifted_gradient(rows, np.ones(n), 1.0)[0].tolist() == [n * LIMIT] * 2
+        far = fit_kernels.shifted_gradient(rows, np.ones(n), 1.0, shifts=np.full(n, 5e30))[0]
         # A shift is cut at 1e30.
         assert far.tolist() == [0, 0]
     zeros = csr(np.where(np.arange(2) == 0, X, 0).astype(np.float32))
-    found = kernels.shifted_gradient(zeros, np.ones(n), 1.0, shifts=np.full(n, 1.0))[0]
+    found = fit_kernels.shifted_gradient(zeros, np.ones(n), 1.0, shifts=np.full(n, 1.0))[0]
     assert found.tolist() == [n * LIMIT, -n * LIMIT]
 
 
 def test_a_row_without_a_reward_is_not_read():
     X = np.array([[1.0, 2.0], [np.nan, np.inf]])
     present = np.array([True, False])
-    assert kernels.shifted_gradient(X, [1.0, 1.0], 4.0, present=present)[0].tolist() == [8192, 16384]
-    assert kernels.row_numbers(X, 1.0, 3.5, present=present) == kernels.row_numbers(X[:1], 1.0, 3.5)
-    assert kernels.row_numbers(X[1:], 1.0, 3.5) == (0, 0, 0)
+    assert fit_kernels.shifted_gradient(X, [1.0, 1.0], 4.0, present=present)[0].tolist() == [8192, 16384]
+    assert fit_kernels.row_numbers(X, 1.0, 3.5, present=present) == fit_kernels.row_numbers(X[:1], 1.0, 3.5)
+    assert fit_kernels.row_numbers(X[1:], 1.0, 3.5) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X, r: kernels.shifted_gradient(X * np.inf, r, 1.0), "X must be finite"),
-        (lambda X, r: kernels.shifted_gradient(X, r[:1], 1.0), "residuals must have shape"),
-        (lambda X, r: kernels.shifted_gradient(X, r, 0.0), "clip must be"),
+        (lambda X, r: fit_kernels.shifted_gradient(X * np.inf, r, 1.0), "X must be finite"),
+        (lambda X, r: fit_kernels.shifted_gradient(X, r[:1], 1.0), "residuals must have shape"),
+        (lambda X, r: fit_kernels.shifted_gradient(X, r, 0.0), "clip must be"),
         (
-            lambda X, r: kernels.shifted_gradient(X, r, 1.0, units=[1.0, 0.0]),
+            lambda X, r: fit_kernels.shifted_gradient(X, r, 1.0, units=[1.0, 0.0]),
             "units must be finite and above 0",
         ),
-        (lambda X, r: kernels.shifted_gradient(X, r, 1.0, shifts=[1.0]), "shifts must have shape"),
+        (lambda X, r: fit_kernels.shifted_gradient(X, r, 1.0, shifts=[1.0]), "shifts must have shape"),
         (
-            lambda X, r: kernels.settled_sums(
+            lambda X, r: fit_kernels.settled_sums(
                 X, [], X, r, whiten=np.eye(3), clip=1.0, radius=9, scale=1.0, cap=1.0
             ),
             "whiten must have shape",
         ),
-        (lambda X, r: kernels.row_numbers(X, 0.0, 1.0), "size must be"),
-        (lambda X, r: kernels.gather_columns(X, [2], np.zeros((2, 1))), "columns must be different"),
-        (lambda X, r: kernels.gather_columns(X, [0, 0], np.zeros((2, 2))), "columns must be different"),
-        (lambda X, r: kernels.gather_columns(X, [0], np.zeros((3, 1))), "out must have 2 rows"),
+        (lambda X, r: fit_kernels.row_numbers(X, 0.0, 1.0), "size must be"),
+        (lambda X, r: fit_kernels.gather_columns(X, [2], np.zeros((2, 1))), "columns must be different"),
+        (lambda X, r: fit_kernels.gather_columns(X, [0, 0], np.zeros((2, 2))), "columns must be different"),
+        (lambda X, r: fit_kernels.gather_columns(X, [0], np.zeros((3, 1))), "out must have 2 rows"),
         (
-            lambda X, r: kernels.relative_gradient(X, r, [0], [1.0], 1.0, np.zeros((2, 2))),
+            lambda X, r: fit_kernels.relative_gradient(X, r, [0], [1.0], 1.0, np.zeros((2, 2))),
             "weights must have",
         ),
         (
-            lambda X, r: kernels.relative_gradient(X, r, [0], r, 1.0, np.zeros((2, 1))),
+            lambda X, r: fit_kernels.relative_gradient(X, r, [0], r, 1.0, np.zeros((2, 1))),
             "out must have one row",
         ),
     ],

@@ -156,9 +156,9 @@ def arm_sums(
     Examples
     --------
     >>> import numpy as np
-    >>> from fliphat import kernels
+    >>> from fliphat.kernels import _fits
     >>> X = np.array([[4.0, 4.0], [31.0, -40.0]])
-    >>> sums, _ = kernels.arm_sums(X, [0.5, -0.25], [0, 1], count=2, center=[1, 0], scale=[10, 10], radius=50)
+    >>> sums, _ = _fits.arm_sums(X, [0.5, -0.25], [0, 1], count=2, center=[1, 0], scale=[10, 10], radius=50)
     >>> sums
     array([[ 30720,  40960,   1024,     30,     40,      1],
            [-15360,  20480,   -512,     30,    -40,      1]])
@@ -220,9 +220,9 @@ def ball_gradient(
     Examples
     --------
     >>> import numpy as np
-    >>> from fliphat import kernels
+    >>> from fliphat.kernels import _fits
     >>> X = np.array([[3.0, 4.0], [30.0, 40.0], [1.0, 0.0]])
-    >>> kernels.ball_gradient(X, [1.0, -1.0, 0.5], [0, 1, 1], count=2, radius=50, scale=10.0)
+    >>> _fits.ball_gradient(X, [1.0, -1.0, 0.5], [0, 1, 1], count=2, radius=50, scale=10.0)
     array([[ 30,  40],
            [-25, -40]])
     """

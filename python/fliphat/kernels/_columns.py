@@ -85,8 +85,8 @@ def pick_columns(
 
     Examples
     --------
-    >>> from fliphat import kernels
-    >>> columns, signs = kernels.pick_columns([0, -9000, 5000, 10**6], 2, scale=10, excluded=[3], signed=True)
+    >>> from fliphat.kernels import _fits
+    >>> columns, signs = _fits.pick_columns([0, -9000, 5000, 10**6], 2, scale=10, excluded=[3], signed=True)
     >>> columns, signs
     (array([1, 2]), array([-1,  1]))
 

@@ -40,9 +40,9 @@ def gather_columns(
     Examples
     --------
     >>> import numpy as np
-    >>> from fliphat import kernels
+    >>> from fliphat.kernels import _fits
     >>> out = np.ones((2, 3))
-    >>> kernels.gather_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), [1, 0], out, first=1)
+    >>> _fits.gather_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), [1, 0], out, first=1)
     >>> out
     array([[1., 2., 1.],
            [1., 4., 3.]])
@@ -118,9 +118,9 @@ def relative_gradient(
     Examples
     --------
     >>> import numpy as np
-    >>> from fliphat import kernels
+    >>> from fliphat.kernels import _fits
     >>> X, out = np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2))
-    >>> sums, residuals, step = kernels.relative_gradient(X, [2.0, 5.0], [0], [0.5, 1.0], 8.0, out)
+    >>> sums, residuals, step = _fits.relative_gradient(X, [2.0, 5.0], [0], [0.5, 1.0], 8.0, out)
     >>> sums * step, residuals
     (array([5., 7.]), array([0.5, 1.5]))
     >>> out
@@ -196,9 +196,9 @@ def shifted_gradient(
     Examples
     --------
     >>> import numpy as np
-    >>> from fliphat import kernels
+    >>> from fliphat.kernels import _fits
     >>> X = np.array([[1.0, 0.5], [0.0, 2.0]])
-    >>> sums, step = kernels.shifted_gradient(X, [1.0, -0.25], 1.0, shifts=[0.5, 1.0])
+    >>> sums, step = _fits.shifted_gradient(X, [1.0, -0.25], 1.0, shifts=[0.5, 1.0])
     >>> sums * step
     array([ 0.75, -0.25])
     """
@@ -274,10 +274,10 @@ def settled_sums(
     Examples
     --------
     >>> import numpy as np
-    >>> from fliphat import kernels
+    >>> from fliphat.kernels import _fits
     >>> X = np.array([[2.0, 0.0], [0.0, 1.0]])
     >>> measure = dict(whiten=np.eye(2), clip=1.0, radius=1000, scale=10.0, cap=1.0)
-    >>> gradient, moments, size = kernels.settled_sums(X, [0], np.ones((2, 1)), [0.5, -0.25], **measure)
+    >>> gradient, moments, size = _fits.settled_sums(X, [0], np.ones((2, 1)), [0.5, -0.25], **measure)
     >>> gradient / 2**15, size / 2**15
     (array([0.25, 1.  ]), 0.75)
     >>> moments / 100
@@ -333,8 +333,8 @@ def row_numbers(
     Examples
     --------
     >>> import numpy as np
-    >>> from fliphat import kernels
-    >>> sums = kernels.row_numbers(np.array([[2.0, 2.0], [0.0, 4.0]]), 1.0, 4.0)
+    >>> from fliphat.kernels import _fits
+    >>> sums = _fits.row_numbers(np.array([[2.0, 2.0], [0.0, 4.0]]), 1.0, 4.0)
     >>> [total / 2**15 for total in sums]
     [0.75, 1.5, 1.25]
     """

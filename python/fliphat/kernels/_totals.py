@@ -76,11 +76,11 @@ def release_totals(
     Examples
     --------
     >>> import numpy as np
-    >>> from fliphat import kernels
+    >>> from fliphat.kernels import _fits
     >>> sigmas = np.array([1, 1], np.uint64)
-    >>> first = kernels.TotalPart(0, np.array([100, -100]), 4, (0, 0), sigmas, 0, True)
-    >>> released, secret = kernels.release_totals(None, [first])
-    >>> released, secret = kernels.release_totals(secret, [first._replace(weight=5, before=(1, 4))])
+    >>> first = _fits.TotalPart(0, np.array([100, -100]), 4, (0, 0), sigmas, 0, True)
+    >>> released, secret = _fits.release_totals(None, [first])
+    >>> released, secret = _fits.release_totals(secret, [first._replace(weight=5, before=(1, 4))])
     >>> bool(abs(released[0] - 900) < 20)
     True
     """

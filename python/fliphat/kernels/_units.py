@@ -21,7 +21,7 @@ SCALE_LIMIT = 2**40
 
 VALUE_NOISES = ("rounded_gaussian", "gaussian", "laplace")
 MECHANISMS = ("exponential", "laplace")
-_FINE = 2.0**-20
+_FINE_BITS = 20
 _LARGEST = 2.0**52
 
 
@@ -35,7 +35,8 @@ class Scales(NamedTuple):
 
 def unit_of(size: float) -> float:
     """Return the lattice for numbers whose sensitivity or noise has a size: 2^20 to 2^21 units of it."""
-    return 2.0 ** math.floor(math.log2(size * _FINE))
+    # Exact, unlike a logarithm, which takes the number just below a power of two for the power itself.
+    return math.ldexp(1.0, math.frexp(size)[1] - 1 - _FINE_BITS)
 
 
 def on_lattice(v: npt.NDArray[np.float64], unit: float) -> npt.NDArray[np.int64]:

@@ -22,6 +22,7 @@ from fliphat.lab.peers.statistics import (
 )
 from fliphat.lab.peers.statistics.moments import RADIUS, ceil_root_two
 from fliphat.privacy import composition
+from fliphat.reference import _fits as fit_twins
 
 B = RADIUS
 STATISTICS = [
@@ -110,7 +111,7 @@ def test_sums_are_those_of_the_twin_and_rows_of_any_kind_are_cut():
         second.of(rows.astype(np.float32), rewards) == second.of(rows.astype(np.float32)[::-1], rewards[::-1])
     ).all()
     moments = STATISTICS[1]
-    products = reference.ball_gradient(
+    products = fit_twins.ball_gradient(
         rows, rewards, np.zeros(5000, np.int64), count=1, radius=B, scale=moments.scale
     )
     assert (moments.of(rows, rewards) == products[0]).all()

@@ -2,8 +2,8 @@
 
 Private until :func:`release`. A row is moved and scaled by public numbers, cut to a ball and turned into
 integers q of norm at most R, checked in integers; its reward is an integer r of at most P steps
-(:func:`fliphat.kernels.arm_sums`, :func:`fliphat.kernels.second_moments`). By how much replacing one row, its
-arm and its reward moves each part, in l2 norm squared:
+(:func:`fliphat.kernels._fits.arm_sums`, :func:`fliphat.kernels.second_moments`). By how much replacing one
+row, its arm and its reward moves each part, in l2 norm squared:
 
 | part | what is added up | at most |
 |---|---|---|
@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from fliphat import kernels
 from fliphat.fit.dense.chain import Step
+from fliphat.kernels import _fits as fit_kernels
 
 __all__ = [
     "NAMES",
@@ -171,7 +172,7 @@ def integer_sums(
         Of the ball of squares.
     """
     d, squares = len(row_map.center), "squares" in names
-    arms, halves = kernels.arm_sums(
+    arms, halves = fit_kernels.arm_sums(
         rows,
         np.where(present, rewards, 0.0),
         np.where(present, slots, 0),
@@ -211,9 +212,9 @@ def release(
         sigmas, shift = noise_steps(name, step, dim, groups)
         before = (step.before.releases, step.before.weight)
         parts.append(
-            kernels.TotalPart(NAMES[name], sums[name], step.weight, before, sigmas, shift, step.kept)
+            fit_kernels.TotalPart(NAMES[name], sums[name], step.weight, before, sigmas, shift, step.kept)
         )
-    drawn, after = kernels.release_totals(secret, parts, seeded=seeded)
+    drawn, after = fit_kernels.release_totals(secret, parts, seeded=seeded)
     found = {}
     for (name, step), part in zip(steps.items(), parts, strict=True):
         own, drawn = drawn[: len(part.added)], drawn[len(part.added) :]

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc
 
-from fliphat import kernels
 from fliphat.fit.pursuit.constants import Tuning
 from fliphat.fit.pursuit.known import Episode, KnownSparse, Released, Told
 from fliphat.fit.pursuit.opening import FAINT, centred, fewest_picks
 from fliphat.fit.pursuit.scores import MEAN_SIZE, mean_slope, within_odds
 from fliphat.fit.pursuit.typical import averaged
+from fliphat.kernels import _fits as fit_kernels
 
 __all__ = ["learn"]
 
@@ -31,7 +31,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     cut = _share_in_ball(len(released.gradient), t.ball)
     fresh, weight = released.moments / cut, (cut / released.moment_noise) ** 2
     coefficient = r / x / slope * within_odds(known, told)
-    rule = kernels.KalmanRule(
+    rule = fit_kernels.KalmanRule(
         one=x,
         weight=weight,
         spread=t.moment_prior * x**4,
@@ -46,7 +46,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         prune=t.prune,
         stand_out=t.stand_out,
     )
-    step = kernels.kalman_step(
+    step = fit_kernels.kalman_step(
         known.theta,
         known.covariance,
         known.moments,

@@ -2,10 +2,10 @@
 
 The person's row is in every release from its episode on, so a case is a *life*: the fit plays episodes before
 the person comes, the person's and several later ones, all from its own plans. What reaches
-:func:`fliphat.kernels.release_totals` is recorded on both sides, and then released again many times by that
-kernel, each release from the secret that the one before returned. The log-likelihood ratio of all releases
-together is the score. Rows along different axes with rewards at different ends move every part nearly as far
-as any two rows do.
+:func:`fliphat.kernels._fits.release_totals` is recorded on both sides, and then released again many times by
+that kernel, each release from the secret that the one before returned. The log-likelihood ratio of all
+releases together is the score. Rows along different axes with rewards at different ends move every part
+nearly as far as any two rows do.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import kernels
 from fliphat.fit.dense import Dense, parts
 from fliphat.fit.dense.chain import FIRST_WEIGHT
-from fliphat.kernels import TotalPart
+from fliphat.kernels import _fits as fit_kernels
+from fliphat.kernels._fits import TotalPart
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Case, Counter
 from fliphat.lab.audit.peers import boundary_case
@@ -150,12 +150,12 @@ class _Watched:
         self.parts: list[TotalPart] = []
 
     def __enter__(self) -> _Watched:
-        self._kernel = kernels.release_totals
-        kernels.release_totals = self._release  # type: ignore[assignment]
+        self._kernel = fit_kernels.release_totals
+        fit_kernels.release_totals = self._release  # type: ignore[assignment]
         return self
 
     def __exit__(self, *_: object) -> None:
-        kernels.release_totals = self._kernel
+        fit_kernels.release_totals = self._kernel
 
     def _release(
         self, secret: bytes | None, asked: Sequence[TotalPart], *, seeded: tuple[int, int] | None
@@ -307,7 +307,7 @@ def _ratios(
             # All runs in one vector: each has a total of its own in the secret.
             asked = part._replace(added=np.tile(part.added, runs), sigmas=np.tile(part.sigmas, runs))
             seeded = None if seed is None else (seed, 8 * index + part.name)
-            drawn, secret = kernels.release_totals(held.get(part.name), [asked], seeded=seeded)
+            drawn, secret = fit_kernels.release_totals(held.get(part.name), [asked], seeded=seeded)
             held[part.name] = secret
             own = slice(at, at + size)
             noisy = drawn.reshape(runs, size) / part.sigmas.astype(np.float64) - middle[own]

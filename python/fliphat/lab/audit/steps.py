@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from fliphat import kernels
 from fliphat._native import RecordingNoise
+from fliphat.kernels import _fits as fit_kernels
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Counter
 
@@ -69,11 +70,11 @@ class Picking:
         """Return what the kernel picks."""
         excluded = np.array(self.excluded, np.int64)
         if self.signed:
-            columns, signs = kernels.pick_columns(
+            columns, signs = fit_kernels.pick_columns(
                 self.scores, self.count, scale=self.scale, excluded=excluded, signed=True
             )
             return tuple(zip(columns.tolist(), signs.tolist(), strict=True))
-        columns = kernels.pick_columns(self.scores, self.count, scale=self.scale, excluded=excluded)
+        columns = fit_kernels.pick_columns(self.scores, self.count, scale=self.scale, excluded=excluded)
         return tuple((column, 0) for column in columns.tolist())
 
 

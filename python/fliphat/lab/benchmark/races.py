@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from fliphat import _native, kernels, reference
+from fliphat.kernels import _fits as fit_kernels
 from fliphat.lab.benchmark import twins
+from fliphat.reference import _fits as fit_twins
 
 #: Runs before the one that is timed: each meets its own data warm, not what the one before left in the cache.
 _WARM_UPS = 4
@@ -171,9 +173,9 @@ def _relative_gradient(n: int, d: int) -> Race:
     return Race(
         "relative_gradient float32",
         f"{n:,} x {d}, {_PUBLIC} public",
-        kernel=lambda: kernels.relative_gradient(*given, threads=1),
-        two_threads=lambda: kernels.relative_gradient(*given, threads=2),
-        plain=lambda: reference.relative_gradient(*given),
+        kernel=lambda: fit_kernels.relative_gradient(*given, threads=1),
+        two_threads=lambda: fit_kernels.relative_gradient(*given, threads=2),
+        plain=lambda: fit_twins.relative_gradient(*given),
         best=lambda: twins.relative_gradient(*given),
     )
 
@@ -183,9 +185,9 @@ def _shifted_gradient(n: int, d: int) -> Race:
     return Race(
         "shifted_gradient float32",
         f"{n:,} x {d}",
-        kernel=lambda: kernels.shifted_gradient(X, y, 2.0, shifts=y, threads=1),
-        two_threads=lambda: kernels.shifted_gradient(X, y, 2.0, shifts=y, threads=2),
-        plain=lambda: reference.shifted_gradient(X, y, 2.0, shifts=y),
+        kernel=lambda: fit_kernels.shifted_gradient(X, y, 2.0, shifts=y, threads=1),
+        two_threads=lambda: fit_kernels.shifted_gradient(X, y, 2.0, shifts=y, threads=2),
+        plain=lambda: fit_twins.shifted_gradient(X, y, 2.0, shifts=y),
         best=lambda: twins.shifted_gradient(X, y, 2.0, y),
     )
 
@@ -198,9 +200,9 @@ def _settled_sums(n: int, d: int) -> Race:
     return Race(
         "settled_sums",
         f"{n:,} x {_PUBLIC + 1}",
-        kernel=lambda: kernels.settled_sums(X, new, support, y, **measure, threads=1),
-        two_threads=lambda: kernels.settled_sums(X, new, support, y, **measure, threads=2),
-        plain=lambda: reference.settled_sums(X, new, support, y, **measure),
+        kernel=lambda: fit_kernels.settled_sums(X, new, support, y, **measure, threads=1),
+        two_threads=lambda: fit_kernels.settled_sums(X, new, support, y, **measure, threads=2),
+        plain=lambda: fit_twins.settled_sums(X, new, support, y, **measure),
         best=lambda: twins.settled_sums(X, new, support, y, **measure),
     )
 
@@ -211,17 +213,19 @@ def _kalman_step() -> Race:
     rng = np.random.default_rng(2)
     moments = np.eye(m) + 0.05 * np.outer(rng.normal(size=m), np.ones(m))
     before = rng.normal(size=known), 0.01 * np.eye(known), np.eye(known), np.full((known, known), 100.0)
-    rule = kernels.KalmanRule(1.0, 400.0, 0.05, 0.001, 1e-12, 0.15, 0.65, 0.01, 0.16, 0.003, 0.003, 0.8, 2.0)
+    rule = fit_kernels.KalmanRule(
+        1.0, 400.0, 0.05, 0.001, 1e-12, 0.15, 0.65, 0.01, 0.16, 0.003, 0.003, 0.8, 2.0
+    )
     given = (*before, rng.normal(size=m), moments, np.array([0.4]))
     public: dict[str, Any] = {"whiten": np.eye(m), "typical": np.eye(m), "rule": rule, "most": _PUBLIC}
 
     def twin() -> Any:
-        return reference.kalman_step(*given, **public)
+        return fit_twins.kalman_step(*given, **public)
 
     return Race(
         "kalman_step",
         f"{known} known, 1 new",
-        kernel=lambda: kernels.kalman_step(*given, **public),
+        kernel=lambda: fit_kernels.kalman_step(*given, **public),
         plain=twin,
         best=twin,
     )

@@ -23,7 +23,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import arguments, kernels
+from fliphat import arguments
+from fliphat.kernels import _fits as fit_kernels
 from fliphat.lab.peers.base import CALIBRATIONS, PeerPrivacy, SteppingPeer
 from fliphat.privacy import epsilon_from_rho, rho_from_epsilon
 
@@ -141,7 +142,7 @@ class PrivateFrankWolfe(SteppingPeer):
             best = int(noisy.argmax())
             return best % self.dim, 1 if best < self.dim else -1
         if not self._simulated:
-            columns, signs = kernels.pick_columns(downhill, 1, scale=scale, signed=True)
+            columns, signs = fit_kernels.pick_columns(downhill, 1, scale=scale, signed=True)
             return int(columns[0]), int(signs[0])
         # The largest of scores with Gumbel noise is a pick of the exponential mechanism.
         noise = self._rng.gumbel(size=(2, self.dim))

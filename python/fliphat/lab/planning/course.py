@@ -294,7 +294,7 @@ class _Drawn:
         return drawn
 
     def _whole_rows(self, rng: np.random.Generator) -> tuple[float, float, float]:
-        """Return the sums of the three numbers of whole rows (:func:`fliphat.kernels.row_numbers`)."""
+        """Return the sums of the three numbers of whole rows (:func:`fliphat.kernels._fits.row_numbers`)."""
         world, n = self._world, len(self._left)
         count = max(world.density * world.dim, 1.0)
         own, common = world.own, self._played.common

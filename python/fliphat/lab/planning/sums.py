@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import kernels
+from fliphat.kernels import _fits as fit_kernels
 
 __all__ = ["Public", "candidate_sums", "further_sums", "settled_sums"]
 
@@ -74,7 +74,7 @@ def candidate_sums(
     The constant and the public columns of each row are written to the first columns of `support`. Replacing
     one row moves each sum by at most ``2 * LIMIT``.
     """
-    sums, left, _ = kernels.relative_gradient(
+    sums, left, _ = fit_kernels.relative_gradient(
         rows,
         rewards,
         public.columns,
@@ -118,7 +118,7 @@ def further_sums(
     """
     values = np.empty((len(left), len(picked)))
     of_picked = None if units is None else units[picked]
-    kernels.gather_columns(rows, picked, values, units=of_picked, threads=threads)
+    fit_kernels.gather_columns(rows, picked, values, units=of_picked, threads=threads)
     np.clip(values, -_FARTHEST * one, _FARTHEST * one, out=values)
     # Column by column: a product of matrices may add up in an order that depends on where a row stands.
     # What is no number in it counts as 0 in the sums.
@@ -129,7 +129,7 @@ def further_sums(
         if shift is not None:
             for column, weight in zip(support.T, shift, strict=True):
                 shifts = shifts + weight * column
-    found, _ = kernels.shifted_gradient(
+    found, _ = fit_kernels.shifted_gradient(
         rows, left, clip, shifts=shifts, units=units, present=present, threads=threads
     )
     return found, left
@@ -156,7 +156,7 @@ def settled_sums(
     ``2 * LIMIT``. Second moments of rows cut to length `ball`, in units of ``ball / radius``: by at most
     ``sqrt(2) * radius**2`` in Frobenius norm. The residuals' size cut at `cap`: by at most ``LIMIT``.
     """
-    return kernels.settled_sums(
+    return fit_kernels.settled_sums(
         rows,
         picked,
         support,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments, kernels
+from fliphat.kernels import _fits as fit_kernels
 from fliphat.privacy.priced import Part, VectorNoise
 
 __all__ = ["RADIUS", "GramAndMoment", "Moments", "SecondMoments", "Statistic"]
@@ -186,7 +187,7 @@ class Moments(Statistic):
         """Return the sum of the cut products."""
         one_arm = np.zeros(len(rewards), np.int64)
         rows = np.ascontiguousarray(rows)
-        sums = kernels.ball_gradient(rows, rewards, one_arm, count=1, radius=RADIUS, scale=self.scale)
+        sums = fit_kernels.ball_gradient(rows, rewards, one_arm, count=1, radius=RADIUS, scale=self.scale)
         return sums.reshape(-1)
 
     def noise(self, nodes: int, *sigmas: int) -> VectorNoise:
