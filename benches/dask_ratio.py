@@ -15,7 +15,7 @@ import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster, wait
 
-from fliphat import PrivateSparseRegressor
+from fliphat import Iht, PrivateSparseRegressor
 
 
 def make_block(first, rows, columns):
@@ -46,7 +46,9 @@ def main():
     parser.add_argument("--iterations", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
-    model = PrivateSparseRegressor(1.0, 1e-6, sparsity=10, iterations=options.iterations, random_state=1)
+    model = PrivateSparseRegressor(
+        1.0, 1e-6, sparsity=10, solver=Iht(iterations=options.iterations), random_state=1
+    )
     firsts = list(range(0, options.rows, options.block_rows))
     lengths = [min(options.block_rows, options.rows - first) for first in firsts]
 

@@ -29,9 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import real_tables
 from kept_rows import KeptRows
 
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
+from fliphat import Iht, PrivateSparseClassifier, PrivateSparseRegressor, Pursuit
 from fliphat.lab.display import TextTable
-from fliphat.regression.solvers import SOLVERS
 
 KEPT = Path(__file__).resolve().parents[1] / "docs" / "figures" / "real-models.csv"
 EPSILONS = (1.0, 10.0)
@@ -73,7 +72,7 @@ def data() -> Iterator[Data]:
     )
 
 
-def ours(solver: str, one: Data, epsilon: float, n: int, seed: int) -> Any:
+def ours(solver: Any, one: Data, epsilon: float, n: int, seed: int) -> Any:
     make = PrivateSparseClassifier if one.classes else PrivateSparseRegressor
     return make(
         epsilon=epsilon,
@@ -121,8 +120,9 @@ def without_privacy(one: Data, epsilon: float, n: int, seed: int) -> Any:
     return LogisticRegression(max_iter=10_000) if one.classes else LinearRegression()
 
 
+SOLVERS = {"auto": None, "pursuit": Pursuit(), "iht": Iht()}
 MODELS: dict[str, Callable[[Data, float, int, int], Any]] = {
-    **{f"fliphat, {solver}": partial(ours, solver) for solver in SOLVERS},
+    **{f"fliphat, {name}": partial(ours, solver) for name, solver in SOLVERS.items()},
     "diffprivlib": diffprivlib,
     "OpenDP": opendp,
     "no privacy": without_privacy,

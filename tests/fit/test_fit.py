@@ -129,7 +129,7 @@ def test_a_plan_has_no_numbers_of_its_own_that_the_noise_was_calibrated_for():
 
 
 def test_the_regression_charges_for_what_it_does():
-    model = PrivateSparseRegressor(2.0, 0.0, 3, rows_per_user=2, iterations=5)
+    model = PrivateSparseRegressor(2.0, 0.0, 3, rows_per_user=2, solver=Iht(iterations=5))
     plan = model._plan(40, DIM)
     assert isinstance(plan, IhtPlan) and plan.noise.rounds_per_user == 2 and plan.noise.rows == 40
     assert plan.kernel_arguments["iterations"] == plan.noise.iterations == 5

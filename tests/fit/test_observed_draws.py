@@ -51,9 +51,9 @@ KINDS = {
     "pure": lambda: play(sparse(fit=Iht(), delta=0.0)),
     "parts": fit,
     "parts, k = 2": lambda: fit(rows_per_user=2),
-    "one fit": lambda: fit(solver="iht"),
+    "one fit": lambda: fit(solver=Iht()),
     "blocks": by_blocks,
-    "blocks, one fit": lambda: by_blocks(solver="iht"),
+    "blocks, one fit": lambda: by_blocks(solver=Iht()),
     "dense": linear,
 }
 

@@ -105,7 +105,7 @@ class TestGroup:
 
     def test_a_regression_has_all_rows_in_one_fit(self):
         X = np.random.default_rng(0).standard_normal((300, 4))
-        model = PrivateSparseRegressor(epsilon=1.0, delta=DELTA, solver="iht").fit(X, X[:, 0])
+        model = PrivateSparseRegressor(epsilon=1.0, delta=DELTA, solver=Iht()).fit(X, X[:, 0])
         events = model.guarantee_.release.events
         eps = model.guarantee_.group(3)
         assert composition.delta(eps, [event.scaled(3) for event in events]) == pytest.approx(DELTA, rel=1e-3)

@@ -11,7 +11,7 @@ import pytest
 
 import fliphat
 from code_names import ROOT, missing, tables
-from fliphat import FLIPHAT, PrivateSparseRegressor
+from fliphat import FLIPHAT, Iht, PrivateSparseRegressor
 from fliphat.environments import SparseLinear
 from fliphat.lab.experiments import Recipe, grid, makers
 from fliphat.lab.experiments.run.sweep import sweep
@@ -58,12 +58,12 @@ def out_of_order(walk, entered):
     return None
 
 
-def dense(solver="auto"):
+def dense(solver=None):
     X = np.random.default_rng(0).standard_normal((50, 20))
     return lambda: PrivateSparseRegressor(solver=solver).fit(X, X[:, 0])
 
 
-def distributed(solver="auto"):
+def distributed(solver=None):
     dask = pytest.importorskip("dask")
     array = pytest.importorskip("dask.array")
     X = np.random.default_rng(0).standard_normal((50, 20))
@@ -104,10 +104,10 @@ CALLS = {
     "`PrivateSparseRegressor.fit`, rows in this process": dense,
     "`PrivateSparseRegressor.fit`, rows in a dask array": distributed,
     "`PrivateSparseRegressor.fit` by hard thresholding, rows in this process": functools.partial(
-        dense, "iht"
+        dense, Iht()
     ),
     "`PrivateSparseRegressor.fit` by hard thresholding, rows in a dask array": functools.partial(
-        distributed, "iht"
+        distributed, Iht()
     ),
     "`fliphat reproduce`, one cell": cell,
 }

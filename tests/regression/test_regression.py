@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import fliphat
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
+from fliphat import Iht, PrivateSparseClassifier, PrivateSparseRegressor, Pursuit
 from fliphat.regression.data import as_rows
 from regression_data import BOTH, linear, target_for, two_class
 
@@ -43,7 +43,7 @@ def test_accuracy_grows_with_the_budget():
     assert means == sorted(means) and means[0] < 0.3 and means[-1] > 0.95
 
 
-@pytest.mark.parametrize(("solver", "most"), [("iht", 0.005), ("pursuit", 0.02)])
+@pytest.mark.parametrize(("solver", "most"), [(Iht(), 0.005), (Pursuit(), 0.02)])
 def test_regret_of_the_estimate_in_the_setting_of_the_paper(solver, most):
     rng = np.random.default_rng(0)
 

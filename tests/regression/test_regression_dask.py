@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, _native, kernels
+from fliphat import Iht, PrivateSparseClassifier, PrivateSparseRegressor, _native, kernels
 from fliphat.kernels import _niht
 from fliphat.regression.dask import arrays, cluster
 from fliphat.regression.dask import blocks as on_worker
@@ -23,7 +23,7 @@ SECRET = 271828.5
 
 
 def model(kind=PrivateSparseRegressor, **options):
-    return kind(5.0, 1e-4, **{"sparsity": 4, "iterations": 3, "random_state": 11} | options)
+    return kind(5.0, 1e-4, **{"sparsity": 4, "solver": Iht(iterations=3), "random_state": 11} | options)
 
 
 def rows_and_target(dtype=np.float64, labels=False, seed=3):
@@ -72,8 +72,8 @@ def test_any_cut_has_the_bits_of_one_machine(lengths, dtype, sparse):
     "options",
     [
         {"fit_intercept": True, "feature_scale": 0.5},
-        {"start": np.linspace(-1, 1, DIM)},
-        {"target_clip": 0.5, "mechanism": "laplace", "value_noise": "laplace"},
+        {"solver": Iht(iterations=3, start=np.linspace(-1, 1, DIM))},
+        {"solver": Iht(iterations=3, reward_clip=0.5, mechanism="laplace")},
         {"delta": 0.0, "rows_per_user": 2},
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
+from fliphat import Iht, PrivateSparseClassifier, PrivateSparseRegressor
 from fliphat.regression.dask import cluster
 from fliphat.regression.dask import fit as dask_fit
 from matrices import problem
@@ -40,7 +40,7 @@ def client():
 
 
 def model(kind=PrivateSparseRegressor, **options):
-    return kind(5.0, 1e-4, **{"sparsity": 4, "iterations": 4, "random_state": 11} | options)
+    return kind(5.0, 1e-4, **{"sparsity": 4, "solver": Iht(iterations=4), "random_state": 11} | options)
 
 
 def rows_and_target(labels=False):
@@ -172,9 +172,9 @@ def test_all_workers_lost_is_an_error_and_a_second_try_works(monkeypatch):
     X, y = rows_and_target()
     local = model().fit(X, y)
     with two_workers() as (cluster, client):
-        fitted = model(iterations=2).fit(X, y)
+        fitted = model(solver=Iht(iterations=2)).fit(X, y)
         before = vars(fitted).copy()
-        fitted.set_params(iterations=4)
+        fitted.set_params(solver=Iht(iterations=4))
 
         def lose_all():
             cluster.scale(0)
@@ -190,7 +190,7 @@ def test_all_workers_lost_is_an_error_and_a_second_try_works(monkeypatch):
             ) as caught:
                 fitted.fit(cut(X), y)
         assert caught.value.__notes__[0].startswith("Noise was drawn for 1 of 4 iterations")
-        assert vars(fitted) == before | {"iterations": 4}
+        assert vars(fitted) == before | {"solver": Iht(iterations=4)}
         cluster.scale(2)
         assert same(fitted.fit(cut(X), y), local)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
+from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, Pursuit
 from fliphat.regression.dask import blocks as on_worker
 from fliphat.regression.dask import cluster
 from fliphat.regression.dask import parts as dask_parts
@@ -17,7 +17,7 @@ CHUNKINGS = [(ROWS,), (37,) * 16 + (8,), (1, 598, 1), (0, 300, 0, 300), (1,) * 4
 
 
 def model(kind=PrivateSparseRegressor, **options):
-    return kind(5.0, 1e-4, **{"sparsity": 4, "solver": "pursuit", "random_state": 11} | options)
+    return kind(5.0, 1e-4, **{"sparsity": 4, "solver": Pursuit(), "random_state": 11} | options)
 
 
 def rows_and_target(dtype=np.float64, labels=False):

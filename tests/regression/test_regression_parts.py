@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, _native
+from fliphat import Iht, PrivateSparseClassifier, PrivateSparseRegressor, Pursuit, _native
 from fliphat.fit import parts
 from fliphat.fit.parts import Parts
 from fliphat.fit.pursuit.release import RowSums
@@ -86,7 +86,7 @@ def parts_that_differ(model, monkeypatch):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("sparsity", [5, 30])
 def test_replacing_a_row_changes_the_sums_of_one_part(kind, fit_intercept, sparsity, monkeypatch):
-    model = kind(20.0, sparsity=sparsity, fit_intercept=fit_intercept, solver="pursuit")
+    model = kind(20.0, sparsity=sparsity, fit_intercept=fit_intercept, solver=Pursuit())
     expected = Parts(200, (fitted := model.fit(*made(kind))).n_iter_).of(ROW, ROW + 1)
     assert fitted.n_iter_ > 2
     assert parts_that_differ(model, monkeypatch) == expected.tolist()
@@ -111,7 +111,7 @@ def test_control_a_row_used_in_two_parts_is_caught(monkeypatch):
         def __eq__(self, other):
             return True
 
-    model = PrivateSparseRegressor(20.0, sparsity=5, solver="pursuit")
+    model = PrivateSparseRegressor(20.0, sparsity=5, solver=Pursuit())
     count = model.fit(*made(PrivateSparseRegressor)).n_iter_
     lengths = Parts(200, count).lengths
     monkeypatch.setattr(Parts, "lengths", property(lambda self: lengths))
@@ -121,7 +121,7 @@ def test_control_a_row_used_in_two_parts_is_caught(monkeypatch):
 
 def test_control_a_part_chosen_by_contents_is_caught(monkeypatch):
     # Rows dealt out by their target instead of their position: a row moves, and two parts change.
-    model = PrivateSparseRegressor(20.0, sparsity=5, solver="pursuit")
+    model = PrivateSparseRegressor(20.0, sparsity=5, solver=Pursuit())
     fitted = model.fit(*made(PrivateSparseRegressor))
 
     def leaking(plan, rows, target):
@@ -140,7 +140,7 @@ def test_control_a_part_chosen_by_contents_is_caught(monkeypatch):
 def test_the_sums_move_by_no_more_than_is_charged(monkeypatch):
     rng, worst = np.random.default_rng(0), 0
     X, y, _ = linear(60, 12)
-    model = PrivateSparseRegressor(20.0, sparsity=5, solver="pursuit")
+    model = PrivateSparseRegressor(20.0, sparsity=5, solver=Pursuit())
     for _ in range(40):
         other_X, other_y = X.copy(), y.copy()
         row = rng.integers(60)
@@ -157,7 +157,7 @@ def test_the_sums_move_by_no_more_than_is_charged(monkeypatch):
 
 
 def test_a_plan_needs_no_row():
-    model = PrivateSparseRegressor(1.0, 1e-5, solver="pursuit")
+    model = PrivateSparseRegressor(1.0, 1e-5, solver=Pursuit())
     fit = model._plan(5000, 40)
     assert isinstance(fit, parts.PartsFit)
     known, plan = fit.plan(0, fit.begin())
@@ -168,7 +168,7 @@ def test_a_plan_needs_no_row():
 @pytest.mark.parametrize("users", [1, 3])
 def test_every_part_spends_the_whole_claim_and_no_more(kind, users):
     X, y, _ = linear(4000, 40)
-    model = kind(1.0, 1e-4, rows_per_user=users, solver="pursuit").fit(X, target_for(kind, y))
+    model = kind(1.0, 1e-4, rows_per_user=users, solver=Pursuit()).fit(X, target_for(kind, y))
     assert model.n_iter_ == len(model.noise_) > 2
     for release in model.noise_:
         assert (release.epsilon, release.delta, release.users) == (1.0, 1e-4, users)
@@ -204,46 +204,22 @@ def test_records_of_a_fit_outlive_new_parameters():
 # Which solver is taken.
 
 
-ONLY_IHT = [
-    {"gradient_clip": 1.0},
-    {"l1_radius": 2.0},
-    {"iterations": 2},
-    {"step_size": 0.5},
-    {"split": 0.5},
-    {"start": np.ones(6)},
-    {"mechanism": "laplace"},
-    {"value_noise": "gaussian"},
-    {"value_noise": "laplace"},
-    {"delta": 0.0},
-]
-
-
-@pytest.mark.parametrize("given", ONLY_IHT, ids=lambda given: next(iter(given)))
 @pytest.mark.parametrize("kind", BOTH)
-def test_arguments_of_one_solver_imply_it_and_are_refused_by_the_other(kind, given):
+def test_solvers_by_type(kind):
     X, y, _ = linear(100, 6)
     y = target_for(kind, y)
-    assert not isinstance(kind(**given).fit(X, y).noise_, tuple)
-    with pytest.raises(ValueError, match=f"solver must be 'iht' or 'auto' with {next(iter(given))}"):
-        kind(**given, solver="pursuit").fit(X, y)
+    assert isinstance(kind(solver=Pursuit()).fit(X, y).noise_, tuple)
+    assert not isinstance(kind(solver=Iht()).fit(X, y).noise_, tuple)
+    assert not isinstance(kind(delta=0.0).fit(X, y).noise_, tuple)
+    with pytest.raises(ValueError, match="solver must be Iht\\(\\) or None with delta=0"):
+        kind(delta=0.0, solver=Pursuit()).fit(X, y)
+    with pytest.raises(TypeError, match="solver must be Pursuit\\(\\), Iht\\(\\) or None, got str"):
+        kind(solver="iht").fit(X, y)
 
 
-def test_arguments_of_the_regressor_only():
+def test_steps_may_be_a_function_of_the_rows():
     X, y, _ = linear(100, 6)
-    assert not isinstance(PrivateSparseRegressor(target_clip=1.0).fit(X, y).noise_, tuple)
-    with pytest.raises(ValueError, match="solver must be 'iht' or 'auto' with target_clip"):
-        PrivateSparseRegressor(target_clip=1.0, solver="pursuit").fit(X, y)
-
-
-@pytest.mark.parametrize("kind", BOTH)
-def test_solvers_by_name(kind):
-    X, y, _ = linear(100, 6)
-    y = target_for(kind, y)
-    both = {"mechanism": "exponential", "value_noise": "rounded_gaussian", "solver": "pursuit"}
-    assert isinstance(kind(**both).fit(X, y).noise_, tuple)
-    assert not isinstance(kind(solver="iht").fit(X, y).noise_, tuple)
-    with pytest.raises(ValueError, match="solver must be one of 'auto', 'pursuit', 'iht'"):
-        kind(solver="lbfgs").fit(X, y)
+    assert PrivateSparseRegressor(solver=Iht(iterations=lambda rows: rows // 50)).fit(X, y).n_iter_ == 2
 
 
 @pytest.mark.parametrize(
@@ -264,7 +240,7 @@ def test_sizes_that_only_one_solver_calculates_with():
     X, y, _ = linear(100, 6)
     assert not isinstance(PrivateSparseRegressor(feature_scale=1e-50).fit(1e-50 * X, y).noise_, tuple)
     with pytest.raises(ValueError, match="feature_scale must be a number from 1e-30 to 1e"):
-        PrivateSparseRegressor(feature_scale=1e-50, solver="pursuit").fit(1e-50 * X, y)
+        PrivateSparseRegressor(feature_scale=1e-50, solver=Pursuit()).fit(1e-50 * X, y)
     small = PrivateSparseRegressor(20.0, feature_scale=1e-30, target_scale=1e30, random_state=0)
     assert small.fit(1e-30 * X, 1e30 * y).score(1e-30 * X, 1e30 * y) > 0.5
 
@@ -275,7 +251,7 @@ def test_sizes_that_only_one_solver_calculates_with():
 @pytest.mark.parametrize("kind", BOTH)
 def test_correlated_features_are_no_obstacle(kind):
     rng = np.random.default_rng(5)
-    scores = {"pursuit": [], "iht": []}
+    scores = {Pursuit(): [], Iht(): []}
     for seed in range(4):
         X = np.sqrt(0.5) * (rng.standard_normal((5000, 100)) + rng.standard_normal((5000, 1)))
         y = X[:, 3] - X[:, 7] + 0.5 * X[:, 11] + 0.5 * rng.standard_normal(5000)
@@ -285,7 +261,7 @@ def test_correlated_features_are_no_obstacle(kind):
             )
             found.append(model.score(X[4000:], target_for(kind, y[4000:])))
     floor = 0.7 if kind is PrivateSparseRegressor else 0.75
-    assert np.mean(scores["pursuit"]) > floor and np.mean(scores["pursuit"]) > np.mean(scores["iht"]) + 0.05
+    assert np.mean(scores[Pursuit()]) > floor and np.mean(scores[Pursuit()]) > np.mean(scores[Iht()]) + 0.05
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -300,7 +276,7 @@ def test_bad_columns_and_rows_leave_finite_coefficients(kind, fit_intercept):
     for sparsity in (3, 20):
         for features, target in ((X, y), (np.zeros_like(X), y), (X, np.full(300, 4.0))):
             target = target if kind is PrivateSparseRegressor else np.arange(300) % 2
-            model = kind(3.0, sparsity=sparsity, fit_intercept=fit_intercept, solver="pursuit")
+            model = kind(3.0, sparsity=sparsity, fit_intercept=fit_intercept, solver=Pursuit())
             model.fit(features, target)
             assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
             assert np.count_nonzero(model.coef_) <= sparsity
@@ -310,7 +286,7 @@ def test_bad_columns_and_rows_leave_finite_coefficients(kind, fit_intercept):
 @pytest.mark.parametrize("columns", [1, 3, 60])
 def test_few_rows_are_fitted_all_the_same(rows, columns):
     rng = np.random.default_rng(0)
-    model = PrivateSparseRegressor(1.0, 1e-3, fit_intercept=True, solver="pursuit")
+    model = PrivateSparseRegressor(1.0, 1e-3, fit_intercept=True, solver=Pursuit())
     model.fit(rng.standard_normal((rows, columns)), rng.standard_normal(rows))
     assert np.isfinite(model.coef_).all() and model.guarantee_.proven
 
@@ -319,9 +295,49 @@ def test_sparse_rows_have_the_bits_of_dense_ones():
     X, y, _ = linear(600, 40)
     X[np.random.default_rng(0).random(X.shape) < 0.7] = 0
     fits = [
-        PrivateSparseClassifier(fit_intercept=True, random_state=1, solver="pursuit").fit(rows, y > 0)
+        PrivateSparseClassifier(fit_intercept=True, random_state=1, solver=Pursuit()).fit(rows, y > 0)
         for rows in (X, sp.csr_array(X), sp.csc_matrix(X))
     ]
     for fit in fits[1:]:
         np.testing.assert_array_equal(fit.coef_, fits[0].coef_)
         np.testing.assert_array_equal(fit.intercept_, fits[0].intercept_)
+
+
+# Targets that are not what was declared.
+
+
+@pytest.mark.parametrize(
+    ("far", "options"),
+    [
+        (1000.0, {}),
+        (5.0, {}),
+        (1000.0, {"fit_intercept": True}),
+        (30.0, {"fit_intercept": True}),
+    ],
+)
+def test_targets_far_from_zero_are_told_from_what_was_released(far, options):
+    X, y, _ = linear(3000, 10)
+    model = PrivateSparseRegressor(1.0, 1e-6, sparsity=4, random_state=0, **options)
+    with pytest.warns(UserWarning, match=r"what was released has .* and target_scale declares 1") as caught:
+        model.fit(X, y + far)
+    assert caught[0].filename == __file__
+    assert ("fit_intercept=True" in str(caught[0].message)) == (not options)
+
+
+@pytest.mark.parametrize(("far", "scale"), [(0.0, 1.0), (5.0, 1.0), (1000.0, 300.0)])
+def test_an_intercept_finds_targets_that_are_near_enough_in_silence(far, scale):
+    X, y, _ = linear(3000, 10)
+    model = PrivateSparseRegressor(
+        1.0, 1e-6, sparsity=4, fit_intercept=True, target_scale=scale, random_state=0
+    )
+    model.fit(X, y + far)
+    assert abs(model.intercept_ - far) < 0.2 * scale
+
+
+def test_the_warning_reads_nothing_but_what_was_released(monkeypatch):
+    X, y, _ = linear(3000, 10)
+    model = PrivateSparseRegressor(1.0, 1e-6, sparsity=4, random_state=0)
+    released = []
+    monkeypatch.setattr(type(model), "_warn_if_far", lambda self, *public: released.append(public))
+    model.fit(X, y + 1000.0)
+    assert [[type(number) for number in public] for public in released] == [[float, float]]

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, _native
+from fliphat import Iht, PrivateSparseClassifier, PrivateSparseRegressor, _native
 from fliphat.fit.iht import constants as defaults
 from fliphat.kernels import _niht
+from fliphat.privacy.scales import MECHANISMS
 from regression_data import BOTH, linear, target_for
 
 
@@ -52,7 +53,7 @@ def public_numbers_differ(model, monkeypatch):
 @pytest.mark.parametrize("model", BOTH)
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_replacing_a_row_changes_nothing_public(model, fit_intercept, monkeypatch):
-    assert not public_numbers_differ(model(fit_intercept=fit_intercept, solver="iht"), monkeypatch)
+    assert not public_numbers_differ(model(fit_intercept=fit_intercept, solver=Iht()), monkeypatch)
 
 
 def test_a_model_that_measures_its_scale_is_caught(monkeypatch):
@@ -61,13 +62,13 @@ def test_a_model_that_measures_its_scale_is_caught(monkeypatch):
             self.feature_scale = float(np.std(X))
             return super().fit(X, y)
 
-    assert public_numbers_differ(Leaking(solver="iht"), monkeypatch)
+    assert public_numbers_differ(Leaking(solver=Iht()), monkeypatch)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_replacing_a_row_changes_one_row_of_what_is_passed(fit_intercept, monkeypatch):
     (X, y), (other_X, other_y) = neighbours()
-    model = PrivateSparseRegressor(fit_intercept=fit_intercept, feature_scale=3.0, solver="iht")
+    model = PrivateSparseRegressor(fit_intercept=fit_intercept, feature_scale=3.0, solver=Iht())
     (rows, target), _ = told(model, X, y, monkeypatch)
     (other_rows, other_target), _ = told(model, other_X, other_y, monkeypatch)
     assert np.flatnonzero((rows != other_rows).any(axis=1)).tolist() == [17]
@@ -81,18 +82,18 @@ def test_replacing_a_row_changes_one_row_of_what_is_passed(fit_intercept, monkey
 def test_rows_are_passed_without_a_copy(model, dtype, monkeypatch):
     X, y, _ = linear(50, 6)
     X, y = X.astype(dtype), target_for(model, y)
-    (rows, _), _ = told(model(solver="iht"), X, y, monkeypatch)
+    (rows, _), _ = told(model(solver=Iht()), X, y, monkeypatch)
     assert rows.dtype == dtype and np.shares_memory(rows, X)
-    (sparse_rows, _), _ = told(model(solver="iht"), matrix := sp.csr_array(X), y, monkeypatch)
+    (sparse_rows, _), _ = told(model(solver=Iht()), matrix := sp.csr_array(X), y, monkeypatch)
     assert np.shares_memory(sparse_rows.data, matrix.data)
-    (converted, _), _ = told(model(solver="iht"), X.astype(int), y, monkeypatch)
+    (converted, _), _ = told(model(solver=Iht()), X.astype(int), y, monkeypatch)
     assert converted.dtype == np.float64
 
 
 def test_the_noise_passed_is_the_noise_stated(monkeypatch):
     X, y, _ = linear(500, 20)
     for kind in BOTH:
-        model = kind(2.0, 1e-4, 3, solver="iht")
+        model = kind(2.0, 1e-4, 3, solver=Iht())
         y_for = target_for(type(model), y)
         _, passed = told(model, X, y_for, monkeypatch)
         noise = model.fit(X, y_for).noise_
@@ -114,13 +115,13 @@ def test_the_noise_passed_is_the_noise_stated(monkeypatch):
 def test_defaults_are_declared_sizes(monkeypatch):
     X, y, _ = linear(500, 20)
     _, passed = told(
-        PrivateSparseRegressor(feature_scale=2.0, target_scale=5.0, solver="iht"), X, y, monkeypatch
+        PrivateSparseRegressor(feature_scale=2.0, target_scale=5.0, solver=Iht()), X, y, monkeypatch
     )
     assert passed["clip"] == 13.0 and passed["l1_radius"] == pytest.approx(2 * np.sqrt(10) * 2.5)
-    _, passed = told(PrivateSparseClassifier(feature_scale=2.0, solver="iht"), X, y > 0, monkeypatch)
+    _, passed = told(PrivateSparseClassifier(feature_scale=2.0, solver=Iht()), X, y > 0, monkeypatch)
     assert passed["clip"] == 1.3 and passed["loss"] == "logistic"
     given = PrivateSparseRegressor(
-        gradient_clip=7.0, l1_radius=3.0, step_size=0.3, iterations=5, target_clip=2.0
+        solver=Iht(gradient_clip=7.0, l1_radius=3.0, step_size=0.3, iterations=5, reward_clip=2.0)
     )
     _, passed = told(given.set_params(feature_scale=2.0), X, y, monkeypatch)
     wanted = {"clip": 7.0, "l1_radius": 3.0, "step_size": 0.075, "iterations": 5, "reward_clip": 2.0}
@@ -173,14 +174,14 @@ def test_repeated_columns_are_summed_in_a_copy():
 
 def test_a_public_start_is_used_and_nothing_else_moves(monkeypatch):
     X, y, truth = linear(300, 10)
-    model = PrivateSparseRegressor(start=truth)
+    model = PrivateSparseRegressor(solver=Iht(start=truth))
     _, passed = told(model, X, y, monkeypatch)
     np.testing.assert_array_equal(passed["start"], truth)
-    model.set_params(fit_intercept=True, feature_scale=2.0, start=np.append(truth, 3.0))
+    model.set_params(fit_intercept=True, feature_scale=2.0, solver=Iht(start=np.append(truth, 3.0)))
     _, passed = told(model, X, y, monkeypatch)
     np.testing.assert_array_equal(passed["start"], np.append(truth, 1.5))
     with pytest.raises(ValueError, match=r"start must have shape \(11,\)"):
-        model.set_params(start=truth).fit(X, y)
+        model.set_params(solver=Iht(start=truth)).fit(X, y)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -199,9 +200,9 @@ def test_the_schedule_does_less_where_noise_is_larger(loss):
 
 def test_the_schedule_follows_from_the_budget_and_the_shape():
     X, y, _ = linear(2000, 50)
-    iterations = [PrivateSparseRegressor(e, solver="iht").fit(X, y).n_iter_ for e in (0.01, 0.3, 1.0, 1e3)]
+    iterations = [PrivateSparseRegressor(e, solver=Iht()).fit(X, y).n_iter_ for e in (0.01, 0.3, 1.0, 1e3)]
     assert iterations == sorted(iterations) and len(set(iterations)) == 4
-    composed = PrivateSparseRegressor(1.0, solver="iht").fit(X, y)
+    composed = PrivateSparseRegressor(1.0, solver=Iht()).fit(X, y)
     assert PrivateSparseRegressor(1.0, 0.0).fit(X, y).n_iter_ < composed.n_iter_
 
 
@@ -224,7 +225,7 @@ def test_a_seed_repeats_the_draw_and_proves_nothing(model):
 
 def test_records_of_a_fit_outlive_new_parameters():
     X, y, _ = linear(300, 10)
-    model = PrivateSparseRegressor(epsilon=0.5, solver="iht").fit(X, y)
+    model = PrivateSparseRegressor(epsilon=0.5, solver=Iht()).fit(X, y)
     before, noise = model.guarantee_, model.noise_
     model.set_params(epsilon=50.0, sparsity=2)
     assert model.guarantee_ is before and before.epsilon == 0.5 and model.noise_ is noise
@@ -248,12 +249,12 @@ def test_pure_privacy_and_users():
     X, y, _ = linear(300, 10)
     pure = PrivateSparseRegressor(1.0, 0.0).fit(X, y)
     assert pure.noise_.value_noise == "laplace" and pure.guarantee_.delta == 0
-    users = PrivateSparseClassifier(rows_per_user=3, iterations=1).fit(X, y > 0)
-    single = PrivateSparseClassifier(iterations=1).fit(X, y > 0)
+    users = PrivateSparseClassifier(rows_per_user=3, solver=Iht(iterations=1)).fit(X, y > 0)
+    single = PrivateSparseClassifier(solver=Iht(iterations=1)).fit(X, y > 0)
     assert users.guarantee_.unit == "user"
     assert users.noise_.value_scale == pytest.approx(3 * single.noise_.value_scale, rel=1e-4)
-    picky = PrivateSparseRegressor(mechanism="laplace", value_noise="laplace", split=0.6).fit(X, y)
+    picky = PrivateSparseRegressor(1.0, 0.0, solver=Iht(mechanism="laplace")).fit(X, y)
     assert (picky.guarantee_.mechanism, picky.guarantee_.value_noise) == ("laplace", "laplace")
-    default = PrivateSparseRegressor(mechanism="laplace", value_noise="laplace").fit(X, y)
-    assert picky.noise_.pick_scale > default.noise_.pick_scale
-    assert picky.noise_.value_scale < default.noise_.value_scale
+    composed = (PrivateSparseRegressor(solver=Iht(mechanism=law, iterations=2)) for law in MECHANISMS)
+    exponential, laplace = (model.fit(X, y).noise_.pick_scale for model in composed)
+    assert laplace > 1.2 * exponential

@@ -16,7 +16,10 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from fliphat import PrivateSparseClassifier, PrivateSparseRegressor
+from fliphat import Iht, PrivateSparseClassifier, PrivateSparseRegressor
+from fliphat.privacy import Ledger
+from fliphat.privacy.guarantee import PrivacyWarning
+from fliphat.regression.base import LinearEstimator
 
 # Checks that contradict randomised private fitting, with the reason. There is none: scikit-learn's checks set
 # `random_state` wherever they compare two fits.
@@ -32,10 +35,16 @@ TAGS = {
 
 ESTIMATORS = [
     PrivateSparseRegressor(),
-    PrivateSparseRegressor(fit_intercept=True, mechanism="laplace", delta=0.0),
+    PrivateSparseRegressor(fit_intercept=True, solver=Iht(mechanism="laplace"), delta=0.0),
     PrivateSparseClassifier(),
     PrivateSparseClassifier(fit_intercept=True),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _told(monkeypatch):
+    """What is said once in a process has been said, where a test does not ask for it."""
+    monkeypatch.setattr(LinearEstimator, "_told_of_clones", True)
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXCLUDED)
@@ -130,3 +139,20 @@ def test_pipeline_and_search():
         PrivateSparseRegressor(4.0, feature_scale=100.0, random_state=0), {"sparsity": [1, 2]}, cv=2
     ).fit(X, y)
     assert search.best_params_ == {"sparsity": 2}
+
+
+def test_a_search_without_a_ledger_is_told_once_that_every_fit_is_a_release(monkeypatch):
+    monkeypatch.setattr(LinearEstimator, "_told_of_clones", False)
+    X = np.random.default_rng(0).standard_normal((200, 5))
+
+    def search(**options):
+        return GridSearchCV(PrivateSparseRegressor(**options), {"sparsity": [1, 2]}, cv=2).fit(X, X[:, 0])
+
+    # Nobody is told what does not concern them: one fit, an account of all fits, simulations.
+    PrivateSparseRegressor().fit(X, X[:, 0])
+    search(ledger=Ledger(delta=1e-3))
+    search(random_state=0)
+    with pytest.warns(PrivacyWarning, match="every fit is a release of its own") as caught:
+        search()
+    assert len(caught) == 1
+    search()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+import warnings
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +13,17 @@ from fliphat.fit.iht import constants as defaults
 from fliphat.fit.iht import run
 from fliphat.fit.iht.one_fit import OneFit, plan_one_fit
 from fliphat.fit.iht.plan import IhtPlan
+from fliphat.fit.known import SparseEstimate
+from fliphat.fit.options import Iht, Pursuit
 from fliphat.fit.parts import PartsFit
 from fliphat.fit.release import Noise
 from fliphat.kernels._rows import vector
-from fliphat.privacy.guarantee import Guarantee, state_guarantee
+from fliphat.privacy.guarantee import Guarantee, PrivacyWarning, state_guarantee
 from fliphat.privacy.ledger import Ledger
 from fliphat.privacy.priced import PricedRelease
-from fliphat.privacy.scales import MAX_COUNT, MECHANISMS, VALUE_NOISES, NoiseScales
+from fliphat.privacy.scales import MAX_COUNT, NoiseScales
 from fliphat.regression import data, solvers
-from fliphat.regression.dask.arrays import DaskRows
+from fliphat.regression.dask import arrays
 from fliphat.regression.dask.fit import from_blocks
 from fliphat.regression.dask.parts import parts_from_blocks
 from fliphat.regression.sklearn_compat import BaseEstimator, NotFittedError
@@ -32,6 +34,13 @@ _LARGEST_SEED = 2**64 - 1
 
 #: Declared sizes in between leave their squares, and the units of steps and coefficients, normal floats.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-100, 1e100
+
+#: Released residuals, or a released intercept, of so many declared sizes of a target are worth a warning:
+#: without an intercept, which most likely is missing then, and with one.
+_FAR_WITHOUT_INTERCEPT, _FAR_WITH_INTERCEPT = 4.0, 10.0
+
+#: With fewer rows times mu for each column that may be kept, released sizes are mostly noise.
+_TELLING_BUDGET = 30.0
 
 
 class LinearEstimator(BaseEstimator):
@@ -44,18 +53,10 @@ class LinearEstimator(BaseEstimator):
     sparsity: int | None
     fit_intercept: bool
     feature_scale: float
-    gradient_clip: float | None
-    l1_radius: float | None
-    iterations: int | None
-    step_size: float | None
-    mechanism: str | None
-    value_noise: str | None
-    split: float | None
     rows_per_user: int
-    start: npt.ArrayLike | None
     random_state: int | None
     ledger: Ledger | None
-    solver: str
+    solver: Pursuit | Iht | None
 
     coef_: npt.NDArray[np.float64]
     n_features_in_: int
@@ -67,91 +68,38 @@ class LinearEstimator(BaseEstimator):
     #: Noise of hard thresholding instead of its own: the audit's, which draws none.
     _noise: Noise | None = None
 
+    #: Whether scikit-learn made this one from another, and whether somebody was told what that costs.
+    _is_clone: bool = False
+    _told_of_clones: ClassVar[bool] = False
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _public_numbers(
-        self, rows: int, features: int, *, score_scale: float, target_clip: float | None
-    ) -> OneFit:
-        """Check the parameters against the shape of the data; nothing else of the data is known here."""
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise TypeError(f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}")
-        dim = features + int(self.fit_intercept)
-        feature_scale = arguments.within("feature_scale", self.feature_scale, SMALLEST_SCALE, LARGEST_SCALE)
-        sparsity = min(defaults.REGRESSION_SPARSITY, dim) if self.sparsity is None else self.sparsity
-        sparsity = arguments.integer("sparsity", sparsity, 1, dim)
-        return OneFit(
-            epsilon=arguments.positive("epsilon", self.epsilon),
-            delta=self.delta,
-            rows=rows,
-            dim=dim,
-            sparsity=sparsity,
-            l1_radius=defaults.l1_radius(sparsity, feature_scale, score_scale)
-            if self.l1_radius is None
-            else arguments.positive("l1_radius", self.l1_radius),
-            iterations=self.iterations,
-            step_size=self.step_size,
-            feature_scale=feature_scale,
-            loss=self._loss,
-            target_clip=target_clip,
-            rows_per_user=arguments.integer("rows_per_user", self.rows_per_user, 1, MAX_COUNT),
-            warm=self.start is not None,
-            seed=None
-            if self.random_state is None
-            else arguments.integer("random_state", self.random_state, 0, _LARGEST_SEED),
-        )
+    def __sklearn_clone__(self) -> Any:
+        copy = super().__sklearn_clone__()
+        copy._is_clone = True
+        return copy
 
-    def _plan_proven(self, public: OneFit, *, residual_scale: float) -> IhtPlan:
-        """Plan a fit with proven noise."""
-        clip = self.gradient_clip
-        if clip is None:
-            clip = defaults.regression_clip(public.feature_scale, residual_scale)
-        return plan_one_fit(
-            public,
-            clip=arguments.positive("gradient_clip", clip),
-            mechanism=self.mechanism,
-            value_noise=self.value_noise,
-            split=self.split,
-        )
+    def _target(self, y: Any, rows: Any) -> tuple[Any, Any]:
+        """Return the targets of `rows`, and the classes if there are any."""
+        raise NotImplementedError
 
-    def _plan_fit(
-        self, public: OneFit, only_iht: Mapping[str, bool], *, residual_scale: float
-    ) -> IhtPlan | PartsFit:
-        """Plan a fit with proven noise by the solver asked for, or by the one that is right by default."""
-        solver = solvers.choose(self.solver, public, only_iht, residual_scale=residual_scale)
-        if solver != "iht":
-            fit = solvers.plan_parts(
-                public,
-                intercept=bool(self.fit_intercept),
-                residual_scale=residual_scale,
-                accounting=None if self.ledger is None else "zcdp",
-            )
-            if solver == "pursuit" or solvers.better_in_parts(fit):
-                return fit
-        return self._plan_proven(public, residual_scale=residual_scale)
+    def _scales(self) -> tuple[float, float]:
+        """Return the declared sizes of a score and of a residual."""
+        raise NotImplementedError
 
-    def _only_iht(self) -> dict[str, bool]:
-        """Arguments that hard thresholding has and pursuit has not, and whether they were given."""
-        if self.mechanism is not None:
-            arguments.choice("mechanism", self.mechanism, MECHANISMS)
-        if self.value_noise is not None:
-            arguments.choice("value_noise", self.value_noise, VALUE_NOISES)
-        names = ("gradient_clip", "l1_radius", "iterations", "step_size", "split", "start")
-        return {
-            "delta=0": self.delta == 0,
-            "mechanism='laplace'": self.mechanism == "laplace",
-            **{f"value_noise={noise!r}": self.value_noise == noise for noise in ("gaussian", "laplace")},
-            **{name: getattr(self, name) is not None for name in names},
-        }
-
-    def _release(self, X: Any, rows: Any, y: Any, plan: IhtPlan | PartsFit) -> float:
-        """Run the plan, store what is public, and return the intercept."""
+    def _fit(self, X: Any, y: Any) -> tuple[float, Any]:
+        """Check, plan, release, and store what is public; return the intercept and the classes."""
+        rows = arrays.as_rows(X) if arrays.is_dask("X", X) else data.as_rows(X)
+        target, classes = self._target(y, rows)
+        plan = self._plan(*rows.shape)
+        self._warn_of_clones()
         if isinstance(plan, PartsFit):
-            coefficients, intercept = self._release_parts(rows, y, plan)
+            coefficients, intercept = self._release_parts(rows, target, plan)
         else:
-            coefficients, intercept = self._release_one(rows, y, plan)
+            coefficients, intercept = self._release_one(rows, target, plan)
         self.coef_ = coefficients
         self.n_features_in_ = rows.shape[1]
         names = data.feature_names(X)
@@ -159,20 +107,68 @@ class LinearEstimator(BaseEstimator):
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return intercept
+        return intercept, classes
+
+    def _plan(self, rows: int, features: int) -> IhtPlan | PartsFit:
+        """Plan a fit with proven noise from the parameters and the shape of the data alone."""
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}")
+        score_scale, residual_scale = self._scales()
+        iht = solvers.options_of_one_fit(self.solver, rows, labels=self._loss == "logistic")
+        dim = features + int(self.fit_intercept)
+        feature_scale = arguments.within("feature_scale", self.feature_scale, SMALLEST_SCALE, LARGEST_SCALE)
+        sparsity = min(defaults.REGRESSION_SPARSITY, dim) if self.sparsity is None else self.sparsity
+        sparsity = arguments.integer("sparsity", sparsity, 1, dim)
+        radius = defaults.l1_radius(sparsity, feature_scale, score_scale)
+        public = OneFit(
+            epsilon=arguments.positive("epsilon", self.epsilon),
+            delta=self.delta,
+            rows=rows,
+            dim=dim,
+            sparsity=sparsity,
+            l1_radius=radius if iht.l1_radius is None else iht.l1_radius,
+            iterations=cast(int | None, iht.iterations),
+            step_size=cast(float | None, iht.step_size),
+            feature_scale=feature_scale,
+            loss=self._loss,
+            target_clip=iht.reward_clip,
+            rows_per_user=arguments.integer("rows_per_user", self.rows_per_user, 1, MAX_COUNT),
+            warm=iht.start is not None,
+            seed=None
+            if self.random_state is None
+            else arguments.integer("random_state", self.random_state, 0, _LARGEST_SEED),
+        )
+        if solvers.may_be_parts(self.solver, public, residual_scale):
+            accounting = None if self.ledger is None else "zcdp"
+            fit = solvers.plan_parts(
+                public,
+                intercept=bool(self.fit_intercept),
+                residual_scale=residual_scale,
+                accounting=accounting,
+            )
+            if isinstance(self.solver, Pursuit) or solvers.better_in_parts(fit):
+                return fit
+        clip = iht.gradient_clip
+        if clip is None:
+            clip = arguments.positive(
+                "gradient_clip", defaults.regression_clip(feature_scale, residual_scale)
+            )
+        return plan_one_fit(public, clip=clip, mechanism=iht.mechanism, value_noise=None, split=None)
 
     def _release_parts(self, rows: Any, y: Any, plan: PartsFit) -> tuple[npt.NDArray[np.float64], float]:
         guarantee = solvers.parts_guarantee(plan)
         if self.ledger is not None:
             assert guarantee.rho is not None  # zCDP is charged with a ledger
             guarantee = self.ledger.spend(guarantee.rho, guarantee)
-        if isinstance(rows, DaskRows):
+        if isinstance(rows, arrays.DaskRows):
             known, releases = parts_from_blocks(plan, rows, y)
         else:
             known, releases = solvers.parts_from_rows(plan, rows, y)
         self.n_iter_ = plan.parts.count
         self.noise_ = releases
         self.guarantee_ = guarantee
+        if self._loss == "squared" and plan.budget >= _TELLING_BUDGET:
+            self._warn_if_far(known.intercept, known.residual_size)
         return known.estimate.to_dense(), known.intercept if self.fit_intercept else 0.0
 
     def _release_one(self, rows: Any, y: Any, plan: IhtPlan) -> tuple[npt.NDArray[np.float64], float]:
@@ -183,7 +179,7 @@ class LinearEstimator(BaseEstimator):
         start = self._start(features, scale)
         if self.ledger is not None:
             guarantee = self.ledger.spend(plan.noise, guarantee)
-        if isinstance(rows, DaskRows):
+        if isinstance(rows, arrays.DaskRows):
             theta = from_blocks(plan, rows, y, start, scale if self.fit_intercept else None)
         else:
             if self.fit_intercept:
@@ -195,14 +191,43 @@ class LinearEstimator(BaseEstimator):
         return theta[:features].copy(), float(theta[features]) * scale if self.fit_intercept else 0.0
 
     def _start(self, features: int, scale: float) -> npt.NDArray[np.float64] | None:
-        if self.start is None:
+        if not isinstance(self.solver, Iht) or self.solver.start is None:
             return None
+        given = self.solver.start
+        dense = given.to_dense() if isinstance(given, SparseEstimate) else given
         if not self.fit_intercept:
-            return vector("start", self.start, features, ", one value for each column of X")
-        begin = vector(
-            "start", self.start, features + 1, ", one value for each column of X and the intercept"
-        )
+            return vector("start", dense, features, ", one value for each column of X")
+        begin = vector("start", dense, features + 1, ", one value for each column of X and the intercept")
         return np.append(begin[:-1], begin[-1] / scale)
+
+    def _warn_if_far(self, intercept: float, residual_size: float) -> None:
+        """Warn where released numbers say that targets are not what was declared. Nothing else is read."""
+        declared = self._scales()[1]
+        found = max(abs(intercept), residual_size)
+        if found > declared * (_FAR_WITH_INTERCEPT if self.fit_intercept else _FAR_WITHOUT_INTERCEPT):
+            where = f"an intercept of about {intercept:.3g} and residuals" if intercept else "residuals"
+            advice = "" if self.fit_intercept else "; fit_intercept=True fits where they lie"
+            warnings.warn(
+                f"what was released has {where} of about {residual_size:.3g}, and target_scale declares "
+                f"{declared:g}: targets may be far from 0 or in other units, and the fit may be poor. "
+                f"Declare target_scale, or subtract a public number from y{advice}",
+                UserWarning,
+                stacklevel=5,
+            )
+
+    def _warn_of_clones(self) -> None:
+        """Say once in a process that searches and cross-validations release once a fit."""
+        if not self._is_clone or self.ledger is not None or self.random_state is not None:
+            return
+        if not LinearEstimator._told_of_clones:
+            LinearEstimator._told_of_clones = True
+            warnings.warn(
+                "scikit-learn fits copies of this estimator: in a grid search or a cross-validation every "
+                "fit is a release of its own, and guarantee_ is about one of them. "
+                "ledger=fliphat.privacy.Ledger(delta=...) adds all of them up",
+                PrivacyWarning,
+                stacklevel=4,
+            )
 
     def _scores(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the linear part of the score of each row; public if the rows are."""

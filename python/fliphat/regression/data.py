@@ -74,7 +74,7 @@ def _sparse(x: Any, finite: bool) -> Any:
     return rows
 
 
-def as_target(y: Any, rows: int, *, stacklevel: int = 4) -> npt.NDArray[np.float64]:
+def as_target(y: Any, rows: int, *, stacklevel: int = 6) -> npt.NDArray[np.float64]:
     """Return `y` as a finite float64 vector with one value for each of `rows` rows."""
     array = one_dimensional(y, rows, stacklevel=stacklevel)
     if array.dtype.kind == "c":

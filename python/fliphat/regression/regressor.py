@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.fit.iht.plan import IhtPlan
-from fliphat.fit.parts import PartsFit
+from fliphat.fit.options import Iht, Pursuit
 from fliphat.privacy.ledger import Ledger
 from fliphat.regression import data
 from fliphat.regression.base import LARGEST_SCALE, SMALLEST_SCALE, LinearEstimator, refuse_unknown
@@ -48,33 +47,10 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         costs a copy of X. Without it, centre targets by a public number.
     feature_scale, target_scale : float
         Typical size of a feature and of a target. Public: declare them, never measure them on these rows (a
-        ``StandardScaler`` fitted on them does). Wrong ones cost accuracy, not privacy; pursuit corrects them.
-    gradient_clip : float, optional
-        Bound on each coordinate of one row's gradient; by default
-        ``1.3 * feature_scale * target_scale``.
-    target_clip : float, optional
-        Targets are first clipped to ``[-target_clip, target_clip]``. By default they are not: gradients are
-        clipped anyway.
-    l1_radius : float, optional
-        Bound on the sum of absolute coefficients (the intercept counts divided by `feature_scale`); by
-        default ``2 * sqrt(sparsity) * target_scale / feature_scale``.
-    iterations : int, optional
-        Steps, always all of them. By default from the shape of X and the noise, between 1 and 16.
-    step_size : float, optional
-        In units of ``1 / feature_scale**2``; by default between 0.5 and 1. Features correlated strongly need
-        shorter steps.
-    mechanism : {"exponential", "laplace"}, optional
-        How coordinates are picked; by default "exponential". See
-        :func:`fliphat.privacy.calibration.calibrate`.
-    value_noise : {"rounded_gaussian", "gaussian", "laplace"}, optional
-        By default "rounded_gaussian", or "laplace" when ``delta = 0``. "gaussian" is the discrete Gaussian.
-    split : float, optional
-        Share of the budget spent on picks.
+        ``StandardScaler`` fitted on them does). Wrong ones cost accuracy, not privacy; pursuit corrects them,
+        and warns where what it released is many times `target_scale`.
     rows_per_user : int
         Rows of one person that are protected together. That nobody has more is your promise.
-    start : array_like, optional
-        Public start, such as coefficients released earlier from other rows: one value a feature, followed by
-        the intercept if one is fitted.
     random_state : int, optional
         Seed of the noise, **for simulation only**: then nothing is proven, and ``guarantee_`` says so. By
         default noise comes from the operating system.
@@ -83,14 +59,16 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         down there before its rows are read, refused if it passes the ledger's budget, and ``guarantee_`` says
         what all fits together cost. Scores on private rows are not covered. A fit in parts is charged in zCDP
         there, and needs more noise for it.
-    solver : {"auto", "pursuit", "iht"}
-        "pursuit" deals the rows out to a few parts by their position, uses each row once, and spends the
-        whole budget on every part; what earlier parts released plans the later ones. It takes correlated
-        columns and corrects wrong scales. "iht" is noisy iterative hard thresholding over all rows. "auto" is
-        pursuit, unless an argument is given that only hard thresholding has: `gradient_clip`,
-        `target_clip`, `l1_radius`, `iterations`, `step_size`,
-        `split`, `start`, ``mechanism="laplace"``, another `value_noise` or ``delta=0``.
-        See Notes.
+    solver : Pursuit or Iht, optional
+        :class:`fliphat.Pursuit` deals the rows out to a few parts by their position, uses each row once, and
+        spends the whole budget on every part; what earlier parts released plans the later ones. It takes
+        correlated columns and corrects wrong scales. :class:`fliphat.Iht` is noisy iterative hard
+        thresholding over all rows, with its own options: ``gradient_clip`` (by default
+        ``1.3 * feature_scale * target_scale``), ``reward_clip`` (of targets), ``l1_radius`` (the intercept
+        counts divided by `feature_scale`; by default ``2 * sqrt(sparsity) * target_scale / feature_scale``),
+        ``iterations`` (1 to 16 by default), ``step_size`` (in units of ``1 / feature_scale**2``),
+        ``mechanism`` and ``start`` (public; one value a feature, then the intercept if one is fitted). By
+        default pursuit, or hard thresholding when ``delta = 0``. See Notes.
 
     Attributes
     ----------
@@ -123,7 +101,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
     is far better, and hard thresholding often ends below R^2 = 0. With independent columns and enough rows
     both are alike. Hard thresholding is better where columns are independent, the declared scales are right
     and the budget is small (below about epsilon times rows = 1 000). Nothing public tells these tables apart,
-    so "auto" does not try.
+    so the default does not try.
 
     **Dask.** X may be a dask array cut along its rows (float32 or float64 NumPy blocks, or SciPy CSR blocks),
     and y a dask array as well. Rows then stay with the workers, and the fit has the same bits as on one
@@ -157,8 +135,9 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
 
     >>> X = 0.7 * (X + rng.standard_normal((20_000, 1)))
     >>> y = X[:, 3] - X[:, 7] + 0.1 * rng.standard_normal(20_000)
+    >>> from fliphat import Iht
     >>> one = PrivateSparseRegressor(epsilon=1.0, delta=1e-6).fit(X, y)
-    >>> other = PrivateSparseRegressor(epsilon=1.0, delta=1e-6, solver="iht").fit(X, y)
+    >>> other = PrivateSparseRegressor(epsilon=1.0, delta=1e-6, solver=Iht()).fit(X, y)
     >>> bool(one.score(X, y) > 0.9), bool(other.score(X, y) > 0.9)
     (True, False)
     """
@@ -176,19 +155,10 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         fit_intercept: bool = False,
         feature_scale: float = 1.0,
         target_scale: float = 1.0,
-        gradient_clip: float | None = None,
-        target_clip: float | None = None,
-        l1_radius: float | None = None,
-        iterations: int | None = None,
-        step_size: float | None = None,
-        mechanism: str | None = None,
-        value_noise: str | None = None,
-        split: float | None = None,
         rows_per_user: int = 1,
-        start: npt.ArrayLike | None = None,
         random_state: int | None = None,
         ledger: Ledger | None = None,
-        solver: str = "auto",
+        solver: Pursuit | Iht | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -196,16 +166,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         self.fit_intercept = fit_intercept
         self.feature_scale = feature_scale
         self.target_scale = target_scale
-        self.gradient_clip = gradient_clip
-        self.target_clip = target_clip
-        self.l1_radius = l1_radius
-        self.iterations = iterations
-        self.step_size = step_size
-        self.mechanism = mechanism
-        self.value_noise = value_noise
-        self.split = split
         self.rows_per_user = rows_per_user
-        self.start = start
         self.random_state = random_state
         self.ledger = ledger
         self.solver = solver
@@ -227,16 +188,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
             Itself.
         """
         refuse_unknown("fit", refused)
-        rows: Any
-        target: Any
-        if arrays.is_dask("X", X):
-            rows = arrays.as_rows(X)
-            target = arrays.as_target(y, rows)
-        else:
-            rows = data.as_rows(X)
-            target = data.as_target(y, rows.shape[0])
-        plan = self._plan(*rows.shape)
-        self.intercept_ = self._release(X, rows, target, plan)
+        self.intercept_, _ = self._fit(X, y)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
@@ -258,11 +210,11 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def _plan(self, rows: int, features: int) -> IhtPlan | PartsFit:
-        target_scale = arguments.within("target_scale", self.target_scale, SMALLEST_SCALE, LARGEST_SCALE)
-        target_clip = (
-            None if self.target_clip is None else arguments.positive("target_clip", self.target_clip)
-        )
-        public = self._public_numbers(rows, features, score_scale=target_scale, target_clip=target_clip)
-        only_iht = {**self._only_iht(), "target_clip": self.target_clip is not None}
-        return self._plan_fit(public, only_iht, residual_scale=target_scale)
+    def _target(self, y: Any, rows: Any) -> tuple[Any, None]:
+        if isinstance(rows, arrays.DaskRows):
+            return arrays.as_target(y, rows), None
+        return data.as_target(y, rows.shape[0], stacklevel=6), None
+
+    def _scales(self) -> tuple[float, float]:
+        scale = arguments.within("target_scale", self.target_scale, SMALLEST_SCALE, LARGEST_SCALE)
+        return scale, scale

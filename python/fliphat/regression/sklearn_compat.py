@@ -47,6 +47,9 @@ class PlainEstimator:
     def __sklearn_tags__(self) -> Any:
         raise AttributeError("tags are scikit-learn's, which was not installed when fliphat was imported")
 
+    def __sklearn_clone__(self) -> Any:
+        return type(self)(**self.get_params())
+
 
 class PlainRegressor:
     """Scores by the share of variance explained."""

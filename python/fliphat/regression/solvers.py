@@ -2,21 +2,22 @@
 
 | solver | what it does |
 |---|---|
-| "pursuit" | rows dealt out to a few parts, each used once: :mod:`fliphat.fit.parts` |
-| "iht" | a fixed number of steps over all rows: :mod:`fliphat.fit.iht.one_fit` |
+| `Pursuit` | rows dealt out to a few parts, each used once: :mod:`fliphat.fit.parts` |
+| `Iht` | a fixed number of steps over all rows: :mod:`fliphat.fit.iht.one_fit` |
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import Pursuit, arguments
+from fliphat import arguments
 from fliphat.fit.iht.one_fit import OneFit
+from fliphat.fit.options import Iht, PerEpisode, Pursuit
 from fliphat.fit.parts import PartsFit
 from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.fit.pursuit.plan import PursuitPlan
@@ -26,9 +27,14 @@ from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import NO_PICKS, Guarantee
 from fliphat.privacy.priced import PricedRelease
 
-__all__ = ["SOLVERS", "better_in_parts", "choose", "parts_from_rows", "parts_guarantee", "plan_parts"]
-
-SOLVERS: Final = ("auto", "pursuit", "iht")
+__all__ = [
+    "better_in_parts",
+    "may_be_parts",
+    "options_of_one_fit",
+    "parts_from_rows",
+    "parts_guarantee",
+    "plan_parts",
+]
 
 #: Declared sizes in between leave the fourth powers that pursuit calculates with normal floats.
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-30, 1e30
@@ -40,28 +46,48 @@ _LOGISTIC_BUDGET: Final = 50.0
 _LOGISTIC_ROWS: Final = 100
 
 
-def choose(solver: str, public: OneFit, only_iht: Mapping[str, bool], *, residual_scale: float) -> str:
-    """Return "auto", "pursuit" or "iht": what was asked for, or the only one that has what was given.
+def options_of_one_fit(solver: Pursuit | Iht | None, rows: int, *, labels: bool) -> Iht:
+    """Return hard thresholding's options with plain numbers; those that only a bandit has are refused."""
+    if not (solver is None or isinstance(solver, (Pursuit, Iht))):
+        raise TypeError(f"solver must be Pursuit(), Iht() or None, got {type(solver).__name__}")
+    if isinstance(solver, Pursuit) and solver != Pursuit():
+        raise ValueError("solver=Pursuit() has no options here: divide columns of X, set fit_intercept")
+    given = solver if isinstance(solver, Iht) else Iht()
+    for name in ("episodes", "growth", "warm_start"):
+        if getattr(given, name) != getattr(Iht(), name):
+            raise ValueError(f"solver=Iht({name}=...) is for a bandit's episodes: a regression has one fit")
+    if labels and given.reward_clip is not None:
+        raise ValueError("solver=Iht(reward_clip=...) is for numbers: labels are 0 and 1")
+    numbers: dict[str, Any] = {
+        name: _of_one_fit(name, getattr(given, name), rows) for name in ("iterations", "step_size")
+    }
+    return dataclasses.replace(given, **numbers)
 
-    Parameters
-    ----------
-    only_iht : mapping of str to bool
-        Arguments that pursuit does not have, and whether they were given.
-    """
-    arguments.choice("solver", solver, SOLVERS)
-    given = [name for name, is_given in only_iht.items() if is_given]
+
+def _of_one_fit(name: str, given: PerEpisode | None, rows: int) -> float | None:
+    if callable(given):
+        return given(rows)
+    if given is not None and not isinstance(given, (int, float)):
+        raise ValueError(f"solver=Iht({name}=...) must be a number or a function of rows, got a sequence")
+    return given
+
+
+def may_be_parts(solver: Pursuit | Iht | None, public: OneFit, residual_scale: float) -> bool:
+    """Whether pursuit can take it: not pure privacy, and sizes that it calculates with."""
+    if isinstance(solver, Iht):
+        return False
     sizes = {"feature_scale": public.feature_scale, "target_scale": residual_scale}
-    beyond = [name for name, size in sizes.items() if not _SMALLEST_SIZE <= size <= _LARGEST_SIZE]
-    if solver == "pursuit":
-        if given:
-            raise ValueError(f"solver must be 'iht' or 'auto' with {given[0]}, got 'pursuit'")
-        for name in beyond:
-            arguments.within(name, sizes[name], _SMALLEST_SIZE, _LARGEST_SIZE)
-    return "iht" if given or beyond else solver
+    if solver is None:
+        return public.delta != 0 and all(_SMALLEST_SIZE <= size <= _LARGEST_SIZE for size in sizes.values())
+    if public.delta == 0:
+        raise ValueError("solver must be Iht() or None with delta=0, got Pursuit()")
+    for name, size in sizes.items():
+        arguments.within(name, size, _SMALLEST_SIZE, _LARGEST_SIZE)
+    return True
 
 
 def better_in_parts(fit: PartsFit) -> bool:
-    """Whether "auto" fits in parts: by the loss and public numbers alone, as measured on made tables."""
+    """Whether the default fits in parts: by the loss and public numbers alone, as measured on made tables."""
     if fit.pursuit.settings.loss == "squared":
         return True
     rows_of_each = fit.parts.rows / fit.pursuit.settings.sparsity

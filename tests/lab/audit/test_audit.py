@@ -51,7 +51,7 @@ def test_what_is_replayed_is_what_the_kernel_was_given_and_released(estimator):
         policy.select_batch(X[:1, None])
         assert not policy._fit.guarantee().proven
     else:
-        model = PrivateSparseRegressor(1.0, 0.1, sparsity=2, random_state=3, solver="iht")
+        model = PrivateSparseRegressor(1.0, 0.1, sparsity=2, random_state=3, solver=Iht())
         model._noise = noise
         model.fit(X, y)
     calls = noise.fits

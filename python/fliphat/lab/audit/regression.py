@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fliphat._native import RecordingNoise
 from fliphat.fit.iht.plan import IhtPlan
+from fliphat.fit.options import Iht
 from fliphat.lab.audit.cases import DIM, PUSH, ROWS, SPARSITY, Case, push_views, pushed_sides
 from fliphat.lab.audit.replay import Recording, replaying
 from fliphat.regression.regressor import PrivateSparseRegressor
@@ -19,7 +20,7 @@ def regressor_case() -> Case:
         fits = []
         for X, y in pushed_sides("squared"):
             model = PrivateSparseRegressor(
-                epsilon=epsilon, delta=delta, sparsity=SPARSITY, l1_radius=1e6, solver="iht"
+                epsilon=epsilon, delta=delta, sparsity=SPARSITY, solver=Iht(l1_radius=1e6)
             )
             noise = RecordingNoise()
             model._noise = noise

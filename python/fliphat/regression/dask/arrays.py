@@ -83,17 +83,17 @@ def as_rows(X: Any) -> DaskRows:
 def as_target(y: Any, rows: DaskRows) -> DaskTarget:
     """Return the targets of `rows`: a dask array cut as they are, or local numbers, checked and cut."""
     if is_dask("y", y):
-        return DaskTarget(_cut(y, rows, stacklevel=4))
-    return DaskTarget(_split(data.as_target(y, rows.shape[0], stacklevel=5), rows))
+        return DaskTarget(_cut(y, rows, stacklevel=6))
+    return DaskTarget(_split(data.as_target(y, rows.shape[0], stacklevel=7), rows))
 
 
 def labels_and_classes(y: Any, rows: DaskRows, declared: Any) -> tuple[DaskTarget, npt.NDArray[Any]]:
     """Return the targets of two classes, and the classes: declared, or found in y and thereby public."""
     if not is_dask("y", y):
-        labels = data.one_dimensional(y, rows.shape[0], stacklevel=4)
+        labels = data.one_dimensional(y, rows.shape[0], stacklevel=6)
         classes = labels_of.two_classes(labels, declared)
         return DaskTarget(_split(labels_of.encode(labels, classes), rows)), classes
-    blocks = _cut(y, rows, stacklevel=4)
+    blocks = _cut(y, rows, stacklevel=6)
     labels = np.empty(0)
     if declared is None:
         blocks = cluster.persist(blocks)
