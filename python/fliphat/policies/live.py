@@ -31,7 +31,15 @@ from fliphat.policies.engine.rows.limits import MemoryLimit
 from fliphat.policies.health import Health, HealthWarning, examine
 from fliphat.policies.store.opening import opened_engine
 from fliphat.policies.store.options import Store
-from fliphat.policies.types import CopyError, Decision, Decisions, EpisodeFacts, SparseEstimate, StoreError
+from fliphat.policies.types import (
+    CopyError,
+    Decision,
+    Decisions,
+    EpisodeFacts,
+    SnapshotError,
+    SparseEstimate,
+    StoreError,
+)
 from fliphat.privacy.guarantee import Guarantee, PrivacyWarning
 
 __all__ = ["LivePolicy"]
@@ -439,8 +447,22 @@ class LivePolicy:
             state.fill(engine, record, arrays)
             policy._begin(engine)
 
-        snapshot.consume(Path(path), build)
-        return policy
+        try:
+            snapshot.consume(Path(path), build)
+            return policy
+        except BaseException:
+            policy._unload(Path(path))
+            raise
+
+    def _unload(self, path: Path) -> None:
+        """Leave a file that can be loaded behind a `load` that was cut off: nobody else has the policy."""
+        if getattr(self, "_engine", None) is None:
+            return
+        try:
+            snapshot.look(path)
+        except (SnapshotError, OSError):  # it was consumed
+            path.unlink(missing_ok=True)
+            self.save(path)
 
     def __enter__(self) -> Self:
         return self
