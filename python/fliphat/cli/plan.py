@@ -41,7 +41,6 @@ def add(commands: Any) -> None:
     plan.add_argument(
         "--loss", choices=("squared", "logistic"), default="squared", help="logistic for clicks (%(default)s)"
     )
-    plan.add_argument("--fit", choices=("pursuit", "iht"), help="how estimates are made (as the policy's)")
     plan.add_argument("--arms", type=positive, default=3, help="arms of a round (%(default)s)")
     plan.add_argument("--matter", type=positive, help="columns that matter (half of the sparsity)")
     plan.add_argument("--correlation", type=float, default=0.0, help="of every two columns (%(default)s)")
@@ -58,7 +57,6 @@ def add(commands: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fliphat.fit.options import named
     from fliphat.lab.planning.output import show_plan
 
     return show_plan(
@@ -72,7 +70,6 @@ def run(chosen: argparse.Namespace) -> int:
         reward_scale=chosen.reward_scale,
         rounds_per_user=chosen.rounds_per_user,
         loss=chosen.loss,
-        fit=named(chosen.fit),
         arms=chosen.arms,
         matter=chosen.matter,
         correlation=chosen.correlation,

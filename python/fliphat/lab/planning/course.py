@@ -24,7 +24,7 @@ from scipy.special import ndtr
 from fliphat.fit.pursuit.fit import PursuitFit
 from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.fit.pursuit.plan import LIMIT, RADIUS, PursuitPlan
-from fliphat.lab.planning import sums
+from fliphat.kernels import _fits as fit_kernels
 from fliphat.lab.planning.world import Chosen, World
 
 __all__ = ["Course", "Step", "sizes_of"]
@@ -35,6 +35,8 @@ _Columns = npt.NDArray[np.int64]
 #: Of longer episodes so many rows are drawn and counted several times: what rows differ by no longer matters.
 _MOST_ROWS: Final = 2**14
 _SIZES: Final = 60
+#: As in the release: a picked column explains no more than at so many times its typical value.
+_FARTHEST: Final = 2.0
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _QUANTILES: Final = (np.arange(24) + 0.5) / 24
@@ -65,7 +67,7 @@ class Step:
 
 
 class Course:
-    """Episodes of pursuit in a stated world, one after the other, with the luck of one seed.
+    """Episodes of pursuit in a stated world, one after the other, with the draws of one seed.
 
     Examples
     --------
@@ -161,25 +163,23 @@ class _Drawn:
         self._times = plan.rows / rows
         self._columns, estimate = _columns(known, world)
         self._played: Chosen = world.play(rows, self._columns, estimate, signs, rng)
-        self._present = np.ones(rows, np.bool_)
         self._support = np.empty((rows, 1 + len(known.columns)))
         place = {int(column): at for at, column in enumerate(self._columns)}
         at = np.array([place[int(column)] for column in known.columns], np.int64)
         steps, told = plan.steps, plan.told
-        self._sums, self._left = sums.candidate_sums(
+        weights = known.theta.copy()
+        weights[0] /= steps.one  # the constant's column has this value instead of 1
+        self._sums, self._left, _ = fit_kernels.relative_gradient(
             self._played.values,
             self._played.rewards,
-            self._present,
-            sums.Public(
-                columns=at,
-                theta=known.theta,
-                one=steps.one,
-                shift=steps.shift,
-                loss="logistic" if told.loss == "logistic" else "squared",
-                reward_range=told.reward_range,
-            ),
+            at,
+            weights,
             steps.pick_clip,
             self._support,
+            one=steps.one,
+            shift=steps.shift,
+            loss="logistic" if told.loss == "logistic" else "squared",
+            reward_range=told.reward_range,
             threads=1,
         )
         self._shifts = np.zeros(rows) if steps.shift is None else self._support @ steps.shift
@@ -226,22 +226,16 @@ class _Drawn:
         """Return the sums that the next column is picked by, after these."""
         steps, columns = self._plan.steps, np.array(picked, np.int64)
         self._draw_picked(columns)
-        values = np.concatenate([self._played.values, self._picked], axis=1)
-        at = self._played.values.shape[1] + np.arange(len(columns))
-        found, left = sums.further_sums(
-            values,
-            at,
-            np.array(signs, np.int64),
-            self._support,
-            self._left,
-            self._present,
-            one=steps.one,
-            assumed=steps.assumed,
-            shift=steps.shift,
-            clip=steps.pick_clip,
+        farthest = _FARTHEST * steps.one
+        explained = np.clip(self._picked, -farthest, farthest) @ (np.array(signs) * steps.assumed / steps.one)
+        left = self._left - explained
+        self._sums, _ = fit_kernels.shifted_gradient(
+            self._played.values,
+            left,
+            steps.pick_clip,
+            shifts=None if steps.shift is None else self._shifts,
             threads=1,
         )
-        self._sums = found[: len(self._columns)]
         self._picked_by(left)
         return self.candidates()
 
@@ -256,16 +250,15 @@ class _Drawn:
         """Return what is released of the public and the picked columns."""
         steps, columns = self._plan.steps, np.array(picked, np.int64)
         self._draw_picked(columns)
-        gradient, moments, size = sums.settled_sums(
+        gradient, moments, size = fit_kernels.settled_sums(
             np.ascontiguousarray(self._picked),
             np.arange(len(columns)),
             self._support,
             self._left,
-            self._present,
             whiten=steps.whiten,
             clip=steps.value_clip,
             radius=RADIUS,
-            ball=steps.ball,
+            scale=RADIUS / steps.ball,
             cap=steps.size_cap,
             threads=1,
         )

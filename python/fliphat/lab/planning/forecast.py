@@ -9,13 +9,9 @@ from typing import Any, Final, Literal
 
 from fliphat import arguments
 from fliphat.fit import make_fit
-from fliphat.fit.base import Fit
-from fliphat.fit.iht.fit import IhtFit
-from fliphat.fit.iht.plan import IhtPlan
-from fliphat.fit.options import Iht, Pursuit
+from fliphat.fit.options import Pursuit
 from fliphat.fit.settings import Settings
-from fliphat.lab.planning.detection import Detection
-from fliphat.lab.planning.luck import COURSES, Courses
+from fliphat.lab.planning.repeats import COURSES, Courses
 from fliphat.lab.planning.world import World
 
 __all__ = ["Plan", "PlannedEpisode", "plan"]
@@ -40,8 +36,8 @@ class PlannedEpisode:
         The size from which a coefficient has been found at least three times in five; infinite if none is.
     regret_share : float
         Regret of a round that is played by this episode's estimate, over that of a round played at random.
-    regret_band : (float, float) or None
-        With pursuit, eight runs in ten are between these.
+    regret_band : (float, float)
+        Eight runs in ten are between these.
     """
 
     episode: int
@@ -51,7 +47,7 @@ class PlannedEpisode:
     noise: float
     smallest_coefficient: float
     regret_share: float
-    regret_band: tuple[float, float] | None = None
+    regret_band: tuple[float, float]
 
     @property
     def released_before(self) -> int:
@@ -68,9 +64,9 @@ class Plan:
     settings : dict
         The public numbers given.
     episodes : tuple of PlannedEpisode
-        Those that begin within the rounds expected. With ``fit=Pursuit()`` all but the first follow what is
-        found, so lengths, picks and noise are those of a middling course; what is found, and what it is
-        worth, are means of all courses at these rounds.
+        Those that begin within the rounds expected. All but the first follow what is found, so lengths, picks
+        and noise are those of a middling course; what is found, and what it is worth, are means of all
+        courses at these rounds.
     learning_starts : int or None
         About the round from which a round's regret is half of random play's; None if that is not within the
         rounds expected.
@@ -78,8 +74,8 @@ class Plan:
         The same with half the epsilon: twice the privacy.
     regret, random_regret : float
         Of all the rounds expected, and of playing them at random.
-    regret_range : (float, float) or None
-        With ``fit=Pursuit()``, eight runs in ten are between these.
+    regret_range : (float, float)
+        Eight runs in ten are between these.
     assumptions : tuple of str
         What this rests on, in words.
     guarantee : str
@@ -92,7 +88,7 @@ class Plan:
     with_half_epsilon: int | None
     regret: float
     random_regret: float
-    regret_range: tuple[float, float] | None
+    regret_range: tuple[float, float]
     assumptions: tuple[str, ...]
     guarantee: str
 
@@ -140,7 +136,7 @@ def plan(
     reward_scale: float = 1.0,
     rounds_per_user: int = 1,
     loss: Literal["squared", "logistic"] = "squared",
-    fit: Pursuit | Iht | None = None,
+    fit: Pursuit | None = None,
     arms: int = 3,
     matter: int | None = None,
     correlation: float = 0.0,
@@ -166,8 +162,8 @@ def plan(
         Rounds of one user that are protected together.
     loss : {"squared", "logistic"}
         "logistic" for clicks.
-    fit : Pursuit or Iht, optional
-        As for `fliphat.FLIPHAT`.
+    fit : Pursuit, optional
+        As for `fliphat.FLIPHAT`. Hard thresholding, which pure privacy needs, is not planned.
     arms : int
         Arms offered in a round.
     matter : int, optional
@@ -192,8 +188,7 @@ def plan(
     with the same seeds. Means of simulated policies in such worlds were within a third of the predicted
     regret (``docs/reproduction.md``); single runs differ more, and so do data that are not as assumed. One
     run in a few hundred learns nothing for long, because a size was measured wrongly; of the courses drawn,
-    the worst counts as the second worst, so that is not in the numbers. Hard thresholding is planned as if
-    columns were independent and rewards had no mean, and its assumptions say so.
+    the worst counts as the second worst, so that is not in the numbers.
 
     Examples
     --------
@@ -218,24 +213,17 @@ def plan(
         "fit": fit,
     }
     settings = Settings.checked(epsilon=epsilon, **numbers)
-    normal = make_fit(settings)
+    if settings.fit != "pursuit":
+        raise ValueError("fit must be Pursuit(): hard thresholding is not planned, simulate it instead")
     world = _world(settings, coefficient, arms, matter, correlation, intercept, nonzeros)
     strict = dataclasses.replace(settings, epsilon=settings.epsilon / 2)
-    regret_range = None
-    if settings.fit == "pursuit":
-        courses = Courses(settings, world, rounds)
-        episodes = _of_pursuit(courses)
-        start, later = courses.start(), None
-        if start is not None:
-            # Rounds long after the start say nothing about it, so they are drawn only if they are needed.
-            later = Courses(strict, world, min(rounds, 4 * start), sizes=False).start()
-            if later is None and rounds > 4 * start:
-                later = Courses(strict, world, rounds, sizes=False).start()
-        lost, regret_range = courses.regret, courses.regret_range
-    else:
-        episodes, with_less = _of_iht(normal, world, rounds), _of_iht(make_fit(strict), world, rounds)
-        start, later = _start(episodes, rounds), _start(with_less, rounds)
-        lost = world.random_regret * _rounds_lost(episodes, rounds)
+    courses = Courses(settings, world, rounds)
+    start, later = courses.start(), None
+    if start is not None:
+        # Rounds long after the start say nothing about it, so they are drawn only if they are needed.
+        later = Courses(strict, world, min(rounds, 4 * start), sizes=False).start()
+        if later is None and rounds > 4 * start:
+            later = Courses(strict, world, rounds, sizes=False).start()
     return Plan(
         settings={
             "epsilon": epsilon,
@@ -248,14 +236,14 @@ def plan(
             "intercept": intercept,
             "nonzeros": nonzeros,
         },
-        episodes=episodes,
+        episodes=_episodes(courses),
         learning_starts=start,
         with_half_epsilon=later,
-        regret=lost,
+        regret=courses.regret,
         random_regret=world.random_regret * rounds,
-        regret_range=regret_range,
+        regret_range=courses.regret_range,
         assumptions=_assumptions(settings, world),
-        guarantee=str(normal.guarantee()),
+        guarantee=str(make_fit(settings).guarantee()),
     )
 
 
@@ -306,29 +294,20 @@ def _assumptions(settings: Settings, world: World) -> tuple[str, ...]:
     columns = "1 column matters," if world.matter == 1 else f"{world.matter:,} columns matter, each"
     told = f"{settings.context_scale:g} and {settings.reward_scale:g}"
     noise = "" if world.logistic else f", and noise of {world.noise:.2g} that no column explains"
-    if settings.fit == "iht":
-        # What its detection is worked out for, whatever world was asked for.
-        values, related, middle = "normal around 0", "independent", 0.0
-        luck = (
-            "luck is average. Hard thresholding does worse, and may learn nothing, where columns are "
-            "correlated, most values are 0 or rewards have a mean"
-        )
-    else:
-        many = round(world.density * world.dim)
-        values = "normal around 0" if world.density == 1 else f"0 but for {many:,} that are normal around 0"
-        related = f"correlated by {world.correlation:g}" if world.correlation else "independent"
-        middle, luck = world.intercept, f"luck is that of {COURSES} drawn courses, their mean where not said"
-    mean = f"log odds of {middle:g}" if world.logistic else f"a mean of {middle:g}"
+    many = round(world.density * world.dim)
+    values = "normal around 0" if world.density == 1 else f"0 but for {many:,} that are normal around 0"
+    related = f"correlated by {world.correlation:g}" if world.correlation else "independent"
+    mean = f"log odds of {world.intercept:g}" if world.logistic else f"a mean of {world.intercept:g}"
     return (
         f"{columns} with a coefficient of {world.coefficient:g} and a random sign.",
         f"Values of a context are {values}, of size {world.context_scale:g}; columns are {related}.",
         f"{world.arms:,} arms, alike before their contexts are seen.",
         f"Rewards have {mean} where all columns are 0{noise}.",
-        f"The scales told ({told}) are right, and {luck}.",
+        f"The scales told ({told}) are right. Numbers are means of {COURSES} drawn courses.",
     )
 
 
-def _of_pursuit(courses: Courses) -> tuple[PlannedEpisode, ...]:
+def _episodes(courses: Courses) -> tuple[PlannedEpisode, ...]:
     found, first = [], 1
     for step in courses.middle:
         after = first + step.plan.rows
@@ -346,53 +325,3 @@ def _of_pursuit(courses: Courses) -> tuple[PlannedEpisode, ...]:
         )
         first = after
     return tuple(found)
-
-
-def _of_iht(fit: Fit[Any, Any], world: World, rounds: int) -> tuple[PlannedEpisode, ...]:
-    assert isinstance(fit, IhtFit)  # one step a fit is for doubling episodes, which are not planned
-    assert isinstance(fit.settings, Settings)
-    detection = Detection(fit.settings)
-    found: list[PlannedEpisode] = []
-    first = 1
-    while first <= rounds:
-        episode = fit.plan(len(found), fit.begin())
-        assert isinstance(episode, IhtPlan)  # the default is one iteration and more
-        smallest, noise = detection.after(episode)
-        found.append(
-            PlannedEpisode(
-                episode=episode.episode,
-                first_round=first,
-                rounds=episode.rows,
-                picks=episode.sparsity,
-                noise=noise,
-                smallest_coefficient=smallest,
-                # Measured: the regret is half where three coefficients in five are found.
-                regret_share=1 - detection.chance(world.coefficient) ** 1.357,
-            )
-        )
-        first += episode.rows
-    return tuple(found)
-
-
-def _rounds_lost(episodes: tuple[PlannedEpisode, ...], rounds: int) -> float:
-    """Return how many rounds played at random have the regret of all of them."""
-    lost, share = 0.0, 1.0
-    for episode in episodes:
-        lost += share * min(episode.rounds, rounds + 1 - episode.first_round)
-        share = episode.regret_share
-    return lost
-
-
-def _start(episodes: tuple[PlannedEpisode, ...], rounds: int) -> int | None:
-    """Return where the steps, joined on a logarithmic axis of rounds, come down to half of random play.
-
-    Without joining the steps, a tiny difference in size would move the answer by a whole episode.
-    """
-    before, higher = episodes[0].rounds, 1.0
-    for episode in episodes:
-        at, share = episode.released_before, episode.regret_share
-        if share <= 0.5:
-            at = math.ceil(before * (at / before) ** ((higher - 0.5) / (higher - share)))
-            return at if at <= rounds else None
-        before, higher = at, share
-    return None

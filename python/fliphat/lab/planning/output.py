@@ -112,10 +112,8 @@ def notes(made: Plan) -> list[str]:
         told.append(f"With epsilon = {made.settings['epsilon'] / 2:g}, half of it, {later}.")
     share = made.regret / made.random_regret
     told.append(f"Regret of {rounds:,} rounds: about {made.regret:,.0f}, {_percent(share)} of random play's.")
-    if made.regret_range is not None:
-        low, high = made.regret_range
-        told.append(f"Runs differ: eight in ten are between {low:,.0f} and {high:,.0f}.")
-    return told
+    low, high = made.regret_range
+    return [*told, f"Runs differ: eight in ten are between {low:,.0f} and {high:,.0f}."]
 
 
 def _what(made: Plan) -> str:
@@ -207,8 +205,8 @@ def draw(made: Plan, *, narrow: bool = False) -> Any:
         if steps:
             colour = LIGHT["blue"]
             axes.plot(x, [one.regret_share for one in steps], "o-", color=colour, markersize=4)
-            bands = [one.regret_band or (math.nan, math.nan) for one in steps]
-            shade(axes, x, [low for low, _ in bands], [high for _, high in bands], colour)
+            low, high = zip(*(one.regret_band for one in steps), strict=True)
+            shade(axes, x, low, high, colour)
             ends.append((steps[-1].regret_share, f"epsilon = {epsilon:g}", colour))
         for level, _, colour in ends[:2]:
             axes.axhline(level, color=colour, linestyle="--", linewidth=1.4)

@@ -1,4 +1,4 @@
-"""Several courses of one plan, with the luck of several seeds, and what is said of them together."""
+"""Several courses of one plan, a seed each, and what is said of them together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["COURSES", "Courses"]
 
 _Array = npt.NDArray[np.float64]
 
-#: So many that their mean is within a tenth or two of what any number of them would have.
+#: The mean of 24 is within 10 to 20 % of the limit.
 COURSES: Final = 24
 #: The share of courses from which a coefficient counts as found.
 _FOUND: Final = 0.6
