@@ -54,9 +54,6 @@ def test_bit_for_bit_equal_to_the_twins(
         np.testing.assert_array_equal(found[0], gradient[0])
         assert found[1] == gradient[1]
         assert fit_kernels.row_numbers(rows, size, 3.5, units=sizes, present=present) == numbers
-        out = np.full_like(support, 7.0)
-        fit_kernels.gather_columns(rows, columns, out, first=1, units=chosen)
-        np.testing.assert_array_equal(out, support)
     np.testing.assert_array_equal(
         fit_twins.shifted_gradient(csr(X), residuals, clip, shifts=shifts, units=sizes, present=present)[0],
         gradient[0],
@@ -210,9 +207,14 @@ def test_a_row_without_a_reward_is_not_read():
             "whiten must have shape",
         ),
         (lambda X, r: fit_kernels.row_numbers(X, 0.0, 1.0), "size must be"),
-        (lambda X, r: fit_kernels.gather_columns(X, [2], np.zeros((2, 1))), "columns must be different"),
-        (lambda X, r: fit_kernels.gather_columns(X, [0, 0], np.zeros((2, 2))), "columns must be different"),
-        (lambda X, r: fit_kernels.gather_columns(X, [0], np.zeros((3, 1))), "out must have 2 rows"),
+        (
+            lambda X, r: fit_kernels.relative_gradient(X, r, [2], r, 1.0, np.zeros((2, 2))),
+            "columns must be different",
+        ),
+        (
+            lambda X, r: fit_kernels.relative_gradient(X, r, [0], r, 1.0, np.zeros((3, 2))),
+            "out must have 2 rows",
+        ),
         (
             lambda X, r: fit_kernels.relative_gradient(X, r, [0], [1.0], 1.0, np.zeros((2, 2))),
             "weights must have",

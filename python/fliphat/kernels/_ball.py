@@ -147,21 +147,6 @@ def arm_sums(
         Radius of the ball of squares, at most ``2**15``.
     present, threads
         See :func:`second_moments`.
-
-    Returns
-    -------
-    arms : ndarray of int64, shape (count, 2 d + 2), or (count, 3 d + 2) with `squares`
-    halves : ndarray of int64, shape (2, d), or (0, d)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fliphat.kernels import _fits
-    >>> X = np.array([[4.0, 4.0], [31.0, -40.0]])
-    >>> sums, _ = _fits.arm_sums(X, [0.5, -0.25], [0, 1], count=2, center=[1, 0], scale=[10, 10], radius=50)
-    >>> sums
-    array([[ 30720,  40960,   1024,     30,     40,      1],
-           [-15360,  20480,   -512,     30,    -40,      1]])
     """
     scales = _rows.vector("scale", scale, None)
     d = len(scales)
@@ -212,19 +197,6 @@ def ball_gradient(
     radius, scale, columns, one, present, threads
         See :func:`second_moments`. With a gradient clip ``c`` in l2 norm, ``scale=radius / c``; `one` is
         multiplied with the residual as the columns are.
-
-    Returns
-    -------
-    ndarray of int64, shape (count, k), or (count, k + 1) with `one`
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fliphat.kernels import _fits
-    >>> X = np.array([[3.0, 4.0], [30.0, 40.0], [1.0, 0.0]])
-    >>> _fits.ball_gradient(X, [1.0, -1.0, 0.5], [0, 1, 1], count=2, radius=50, scale=10.0)
-    array([[ 30,  40],
-           [-25, -40]])
     """
     rows, n, ball = _ball(X, columns, radius, scale, one, threads)
     factors = _rows.vector("residuals", residuals, n, ", one residual for each row of X")

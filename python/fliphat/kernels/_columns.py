@@ -68,34 +68,6 @@ def pick_columns(
         Public columns that can't be picked.
     signed : bool
         Whether the sign is picked with the column.
-
-    Returns
-    -------
-    columns : ndarray of int64, shape (picks,)
-        In the order picked.
-    signs : ndarray of int64, shape (picks,)
-        1 or -1; only with ``signed=True``.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range. Messages never contain a score.
-    OSError
-        If the operating system has no entropy to give. Nothing is released then.
-
-    Examples
-    --------
-    >>> from fliphat.kernels import _fits
-    >>> columns, signs = _fits.pick_columns([0, -9000, 5000, 10**6], 2, scale=10, excluded=[3], signed=True)
-    >>> columns, signs
-    (array([1, 2]), array([-1,  1]))
-
-    References
-    ----------
-    F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS 2007.
-
-    J. Dong, D. Durfee, R. Rogers, "Optimal differential privacy composition for exponential mechanisms",
-    ICML 2020 (bounded range).
     """
     array = _peel.integer_vector("scores", scores)
     outside = _peel.integer_vector("excluded", np.empty(0, np.int64) if excluded is None else excluded)

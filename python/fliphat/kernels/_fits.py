@@ -6,7 +6,6 @@ from fliphat.kernels._columns import pick_columns as pick_columns
 from fliphat.kernels._kalman import KalmanRule as KalmanRule
 from fliphat.kernels._kalman import KalmanStep as KalmanStep
 from fliphat.kernels._kalman import kalman_step as kalman_step
-from fliphat.kernels._relative import gather_columns as gather_columns
 from fliphat.kernels._relative import relative_gradient as relative_gradient
 from fliphat.kernels._relative import row_numbers as row_numbers
 from fliphat.kernels._relative import settled_sums as settled_sums

@@ -120,21 +120,6 @@ def kalman_step(
     rule : KalmanRule
     most : int
         From 0: columns that stay at most, without the constant.
-
-    Returns
-    -------
-    KalmanStep
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fliphat.kernels import _fits
-    >>> one, rule = np.ones((1, 1)), _fits.KalmanRule(1, 1e6, 0.05, 0, 1e-12, 0.1, 1, 1e-4, 1, 0, 0, 1, 2)
-    >>> public = dict(whiten=np.eye(3), typical=np.eye(3), rule=rule, most=2)
-    >>> released = [0.0, 0.5, 0.001], np.eye(3), [0.0, 0.0]
-    >>> step = _fits.kalman_step([0.0], one, one, 0 * one, *released, **public)
-    >>> step.keep, step.theta.round(3), step.found
-    (array([ True,  True, False]), array([0. , 0.5]), 1)
     """
     most = arguments.integer("most", most, 0, 2**62)
     matrices = covariance, moments, precision, gradient, fresh, start, whiten, typical

@@ -1,4 +1,9 @@
-"""Rows relative to what public columns say of them: gathered columns, and gradients as exact integer sums."""
+"""Rows relative to what public columns say of them: gradients as exact integer sums.
+
+Everywhere `X` is float32 or float64 in C order or SciPy CSR and is never copied, `units` are public sizes
+above 0 that columns are divided by, a row that is not `present` counts as zeros and is not read, and the
+number of `threads` (all cores by default, one for small work) never changes the result.
+"""
 
 from __future__ import annotations
 
@@ -11,49 +16,6 @@ from fliphat import _native, arguments
 from fliphat.kernels import _ball, _gradient, _rows
 
 _Floats = npt.NDArray[np.float64]
-
-
-def gather_columns(
-    X: Any,
-    columns: npt.ArrayLike,
-    out: _Floats,
-    *,
-    first: int = 0,
-    units: npt.ArrayLike | None = None,
-    threads: int | None = None,
-) -> None:
-    """Write columns of all rows into `out`, dense, from its column `first` on.
-
-    Parameters
-    ----------
-    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
-        Never copied; other columns are not read.
-    columns : array_like of int, shape (k,)
-        Public columns, all different.
-    out : ndarray of float64, shape (n, m), in C order
-        Its columns from `first` to ``first + k - 1`` are written.
-    units : array_like, shape (k,), optional
-        Above 0: each column is divided by its unit.
-    threads : int, optional
-        By default all cores, or one if the work is small. It never changes the result.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fliphat.kernels import _fits
-    >>> out = np.ones((2, 3))
-    >>> _fits.gather_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), [1, 0], out, first=1)
-    >>> out
-    array([[1., 2., 1.],
-           [1., 4., 3.]])
-    """
-    rows, n, threads = _checked(X, threads)
-    chosen = _chosen(columns)
-    _checked_out(out, n)
-    first = arguments.integer("first", first, 0, out.shape[1] - len(chosen))
-    sizes = None if units is None else _rows.vector("units", units, len(chosen), ", one unit for each column")
-    if len(chosen):
-        _native.gather_columns(_rows.native(rows), chosen, sizes, out, first, threads)
 
 
 def relative_gradient(
@@ -81,8 +43,6 @@ def relative_gradient(
 
     Parameters
     ----------
-    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
-        Never copied, read once.
     y : array_like, shape (n,)
         Rewards.
     columns : array_like of int, shape (k,)
@@ -97,35 +57,9 @@ def relative_gradient(
         Value of the constant column.
     shift : array_like, shape (1 + k,), optional
         Public.
-    units : array_like, shape (d,), optional
-        Above 0, public sizes of columns.
     loss : {"squared", "logistic"}
     reward_range : (float, float), optional
         Rewards outside it are moved to its ends, and one that is no number to its lower end.
-    present : ndarray of bool, shape (n,), optional
-        False marks a row that counts as zeros and is not read.
-    threads : int, optional
-        By default all cores, or one if the work is small. It never changes the result.
-
-    Returns
-    -------
-    sums : ndarray of int64, shape (d,)
-    residuals : ndarray of float64, shape (n,)
-        Private. At most ``1e300``; what is no number is 0, as where no reward came.
-    step : float
-        ``sums * step / n`` is the mean clipped gradient.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fliphat.kernels import _fits
-    >>> X, out = np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2))
-    >>> sums, residuals, step = _fits.relative_gradient(X, [2.0, 5.0], [0], [0.5, 1.0], 8.0, out)
-    >>> sums * step, residuals
-    (array([5., 7.]), array([0.5, 1.5]))
-    >>> out
-    array([[1., 1.],
-           [1., 3.]])
     """
     rows, n, threads = _checked(X, threads)
     chosen = _chosen(columns)
@@ -172,35 +106,12 @@ def shifted_gradient(
 
     Parameters
     ----------
-    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
-        Never copied. Rows are read once; sparse rows must have strictly increasing column numbers.
     residuals : array_like, shape (n,)
         What each row is multiplied with. A product that is no number counts as 0.
     clip : float
         Above 0: bound on each number.
     shifts : array_like, shape (n,), optional
         Taken off all coordinates of a row, those that are zero as well; cut at ``1e30``, and NaN counts as 0.
-    units : array_like, shape (d,), optional
-        Above 0, public sizes of columns.
-    present : ndarray of bool, shape (n,), optional
-        False marks a row that counts as zeros and is not read.
-    threads : int, optional
-        By default all cores, or one if the work is small. It never changes the result.
-
-    Returns
-    -------
-    sums : ndarray of int64, shape (d,)
-    step : float
-        ``sums * step / n`` is the mean clipped gradient.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fliphat.kernels import _fits
-    >>> X = np.array([[1.0, 0.5], [0.0, 2.0]])
-    >>> sums, step = _fits.shifted_gradient(X, [1.0, -0.25], 1.0, shifts=[0.5, 1.0])
-    >>> sums * step
-    array([ 0.75, -0.25])
     """
     rows, n, threads = _checked(X, threads)
     clip = arguments.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
@@ -240,8 +151,6 @@ def settled_sums(
 
     Parameters
     ----------
-    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
-        Never copied; other columns are not read.
     columns : array_like of int, shape (p,)
         New public columns, all different; may be empty.
     support : ndarray of float64, shape (n, m - p), in C order
@@ -257,32 +166,6 @@ def settled_sums(
         Above 0: what all values are multiplied with before they are cut to the ball.
     cap : float
         Above 0: bound on a residual's size.
-    units : array_like, shape (p,), optional
-        Above 0: each new column is divided by its unit.
-    present, threads
-        See :func:`shifted_gradient`.
-
-    Returns
-    -------
-    gradient : ndarray of int64, shape (m,)
-        In steps of ``clip / 2**15``.
-    moments : ndarray of int64, shape (m, m)
-        Symmetric, in steps of ``1 / scale**2``.
-    size : int
-        In steps of ``cap / 2**15``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fliphat.kernels import _fits
-    >>> X = np.array([[2.0, 0.0], [0.0, 1.0]])
-    >>> measure = dict(whiten=np.eye(2), clip=1.0, radius=1000, scale=10.0, cap=1.0)
-    >>> gradient, moments, size = _fits.settled_sums(X, [0], np.ones((2, 1)), [0.5, -0.25], **measure)
-    >>> gradient / 2**15, size / 2**15
-    (array([0.25, 1.  ]), 0.75)
-    >>> moments / 100
-    array([[2., 2.],
-           [2., 4.]])
     """
     rows, n, threads = _checked(X, threads)
     chosen = _chosen(columns)
@@ -324,19 +207,8 @@ def row_numbers(
 
     Parameters
     ----------
-    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
     size, octaves : float
         Above 0.
-    units, present, threads
-        See :func:`shifted_gradient`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fliphat.kernels import _fits
-    >>> sums = _fits.row_numbers(np.array([[2.0, 2.0], [0.0, 4.0]]), 1.0, 4.0)
-    >>> [total / 2**15 for total in sums]
-    [0.75, 1.5, 1.25]
     """
     rows, n, threads = _checked(X, threads)
     logs, ratios, squares = _native.row_numbers(

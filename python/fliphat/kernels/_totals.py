@@ -60,28 +60,5 @@ def release_totals(
         A part may be longer than it was: what is new was zero. Parts left out are dropped.
     seeded : (int, int), optional
         Seed and stream, for simulation: nothing is private then.
-
-    Returns
-    -------
-    released : ndarray of int64
-        All parts, one after the other, in steps of their ``2**shift``.
-    secret : bytes
-
-    Raises
-    ------
-    ValueError
-        If the secret does not hold the total that a part is to be added to: that of another release, or one
-        that these rows are in already.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fliphat.kernels import _fits
-    >>> sigmas = np.array([1, 1], np.uint64)
-    >>> first = _fits.TotalPart(0, np.array([100, -100]), 4, (0, 0), sigmas, 0, True)
-    >>> released, secret = _fits.release_totals(None, [first])
-    >>> released, secret = _fits.release_totals(secret, [first._replace(weight=5, before=(1, 4))])
-    >>> bool(abs(released[0] - 900) < 20)
-    True
     """
     return _native.release_totals(secret, list(parts), seeded=seeded)
