@@ -158,16 +158,6 @@ def delta(
         Fineness: steps of the loss in the range of a typical pick. By default 32, or fewer (at least 4) where
         that would take long.
 
-    Returns
-    -------
-    float
-        In 0..1. Close to the exact price from about 1e-28 on, and above it everywhere.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range, or there are so many events that even 4 cells would take minutes.
-
     Examples
     --------
     >>> round(delta(1.0, [Pick(0.47), Pick(0.47), Gaussian(0.37)]), 5)
@@ -262,11 +252,6 @@ def epsilon(
     events, beside, users, cells
         As in :func:`delta`.
 
-    Returns
-    -------
-    float
-        At least 0.
-
     Examples
     --------
     >>> round(epsilon(0.01, [Pick(0.47), Pick(0.47), Gaussian(0.37)]), 3)
@@ -306,10 +291,6 @@ def largest_factor(
         From 1e-28 to below 1.
     events, beside, users, cells
         As in :func:`delta`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

@@ -184,11 +184,6 @@ class PricedRelease:
         needs more noise but covers fits of every kind without `beside`, as long as each is within the same
         claim.
 
-    Raises
-    ------
-    ValueError
-        If the releases cost more than the claim allows.
-
     Examples
     --------
     >>> release = PricedRelease(
@@ -316,10 +311,6 @@ def fit_scales(
     factor : float, optional
         What `composition.largest_factor` found for the template's events, where the caller keeps it. It is
         where the search starts and no more: the price of what is returned is computed either way.
-
-    Returns
-    -------
-    PricedRelease
 
     Examples
     --------

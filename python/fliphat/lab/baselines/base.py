@@ -25,14 +25,7 @@ __all__ = ["Baseline", "GreedyBaseline", "RefitTimes"]
 
 
 class RefitTimes:
-    """When to fit again: after every round at first, then after a tenth more, at last every `longest`.
-
-    Examples
-    --------
-    >>> times = RefitTimes(200)
-    >>> [times.after(t) for t in (0, 5, 100, 1000, 20_000)]
-    [1, 6, 110, 1100, 20200]
-    """
+    """When to fit again: after every round at first, then after a tenth more, at last every `longest`."""
 
     def __init__(self, longest: int) -> None:
         self._longest = arguments.integer("refit_every", longest, 1, 2**31 - 1)

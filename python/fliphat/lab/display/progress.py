@@ -11,14 +11,7 @@ _SECONDS_BETWEEN = 0.1
 
 
 class Progress:
-    """Shows how far a task is; silent where nobody looks.
-
-    Examples
-    --------
-    >>> with Progress("counting", total=3) as progress:
-    ...     for _ in range(3):
-    ...         progress.advance(1)
-    """
+    """Shows how far a task is; silent where nobody looks."""
 
     def __init__(self, task: str, total: int) -> None:
         self._task, self._total, self._done = task, max(total, 1), 0

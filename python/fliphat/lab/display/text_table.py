@@ -20,15 +20,6 @@ class TextTable:
         Columns aligned on the left; the others are numbers, aligned on the right.
     markdown : bool
         Whether lines are rows of a Markdown table.
-
-    Examples
-    --------
-    >>> table = TextTable.fitting(("policy", "regret"), [("random", "28,678"), ("FLIPHAT", "608")])
-    >>> print(table.text([("random", "28,678"), ("FLIPHAT", "608")]))
-    policy   regret
-    -------  ------
-    random   28,678
-    FLIPHAT     608
     """
 
     def __init__(

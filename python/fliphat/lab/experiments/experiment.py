@@ -67,17 +67,7 @@ class Experiment:
     table: Callable[[Experiment, Sequence[Summary]], list[list[str]]] | None = None
 
     def sentence(self, summaries: Sequence[Summary]) -> str:
-        """Return what the numbers say, whatever they are.
-
-        Examples
-        --------
-        >>> from fliphat.lab.experiments import Summary
-        >>> from fliphat.lab.experiments.catalog import experiment
-        >>> labels = (("policy", "FLIPHAT"), ("epsilon", 1.0))
-        >>> ends = [Summary((*labels, ("arms", k)), 10_000, 2, 100.0 * k, 0.0, 0.0) for k in (2, 6, 24)]
-        >>> experiment("regret-vs-arms", quick=True).sentence(ends)
-        '12 times the arms cost 12.0 times the regret'
-        """
+        """Return what the numbers say, whatever they are."""
         return self.headline(self, summaries)
 
     def seeds(self, repeats: int) -> range:

@@ -57,11 +57,6 @@ def reproduce(
         Print records instead of tables.
     report : bool
         Whether to write ``report.html`` too: all of it in one file.
-
-    Raises
-    ------
-    ValueError, OSError
-        With one line that says what to change.
     """
     if name != "all" and name not in NAMES:
         raise ValueError(f"NAME must be 'all' or one of {', '.join(NAMES)}, got {name!r}")

@@ -24,13 +24,7 @@ __all__ = ["ChowdhuryZhou", "paper_deviation"]
 
 
 def paper_deviation(batch: int, epsilon: float, delta: float) -> float:
-    """Return the standard deviation of a batch's noise, for contexts and rewards within 1.
-
-    Examples
-    --------
-    >>> round(paper_deviation(380, 1.0, 0.01), 2)
-    3.39
-    """
+    """Return the standard deviation of a batch's noise, for contexts and rewards within 1."""
     return math.sqrt(math.log(2.5 * batch / delta)) / epsilon
 
 

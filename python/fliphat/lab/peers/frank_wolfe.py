@@ -39,16 +39,7 @@ _GRID: Final = 2**60
 
 
 def vertex_cost(scales: npt.NDArray[np.int64], per_pick: Fraction) -> Fraction:
-    """Return an upper bound on the zCDP cost of picks with these scales, each ``per_pick (L/scale)^2``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fractions import Fraction
-    >>> cost = vertex_cost(np.array([2**16, 2**17]), Fraction(1, 2))
-    >>> cost == Fraction(1, 2) + Fraction(1, 8)
-    True
-    """
+    """Return an upper bound on the zCDP cost of picks with these scales, each ``per_pick (L/scale)^2``."""
     numerator = per_pick.numerator * _SENSITIVITY**2 * _GRID
     total = sum(-(-numerator // (per_pick.denominator * scale * scale)) for scale in scales.tolist())
     return Fraction(total, _GRID)

@@ -84,13 +84,7 @@ class HanOLS(RidgePeer):
 
 
 def sphere_radius(dim: int, epsilon: float) -> float:
-    """Return B / r: how long what is sent must be, so that it is unbiased for a gradient of length r.
-
-    Examples
-    --------
-    >>> round(sphere_radius(20, 1.0), 1), round(sphere_radius(400, 1.0), 1)
-    (12.0, 54.2)
-    """
+    """Return B / r: how long what is sent must be, so that it is unbiased for a gradient of length r."""
     odds = (math.exp(epsilon) + 1) / math.expm1(epsilon)
     gammas = math.exp(math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2 + 1))
     return odds * math.sqrt(math.pi) / 2 * dim * gammas

@@ -28,13 +28,7 @@ __all__ = ["ShariffSheffet", "paper_deviation"]
 
 
 def paper_deviation(horizon: int, radius_squared: float, epsilon: float, delta: float) -> float:
-    """Return s, the published standard deviation of a node's noise.
-
-    Examples
-    --------
-    >>> round(paper_deviation(20_000, 1.0, 1.0, 0.01), 1)
-    95.9
-    """
+    """Return s, the published standard deviation of a node's noise."""
     levels = math.ceil(math.log2(horizon)) + 1
     return 4 * math.sqrt(levels) * radius_squared * math.log(4 / delta) / epsilon
 

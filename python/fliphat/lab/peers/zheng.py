@@ -24,13 +24,7 @@ __all__ = ["ZhengLocal", "local_noise", "paper_deviation", "published_statistic"
 
 
 def paper_deviation(epsilon: float, delta: float) -> float:
-    """Return s, the published standard deviation for contexts in the unit ball and rewards within 2.
-
-    Examples
-    --------
-    >>> round(paper_deviation(1.0, 0.01), 1)
-    19.9
-    """
+    """Return s, the published standard deviation for contexts in the unit ball and rewards within 2."""
     return 6 * math.sqrt(2 * math.log(2.5 / delta)) / epsilon
 
 

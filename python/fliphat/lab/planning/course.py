@@ -67,19 +67,7 @@ class Step:
 
 
 class Course:
-    """Episodes of pursuit in a stated world, one after the other, with the draws of one seed.
-
-    Examples
-    --------
-    >>> from fliphat import FLIPHAT
-    >>> world = World(dim=400, arms=3, matter=5, coefficient=0.7, context_scale=1.0, density=1.0,
-    ...               correlation=0.0, intercept=0.0, noise=0.1, logistic=False)
-    >>> numbers = {"dim": 400, "sparsity": 10, "epsilon": 1.0, "delta": 0.01, "reward_scale": 1.5}
-    >>> course = Course(FLIPHAT(**numbers, seed=1)._fit, world, seed=1)
-    >>> regrets = [course.step().regret for _ in range(20)]
-    >>> regrets[0] > 0.5 * world.random_regret > regrets[-1]
-    True
-    """
+    """Episodes of pursuit in a stated world, one after the other, with the draws of one seed."""
 
     def __init__(self, fit: PursuitFit, world: World, seed: int, *, sizes: bool = True) -> None:
         self._fit, self._world = fit, world

@@ -173,13 +173,7 @@ def _percent(share: float) -> str:
 
 
 def _significant(number: float) -> str:
-    """Return a number with two significant digits and never as a bare 0.
-
-    Examples
-    --------
-    >>> _significant(0.0957), _significant(0.000748), _significant(12.3), _significant(3e-9)
-    ('0.096', '0.00075', '12', '3.0e-09')
-    """
+    """Return a number with two significant digits and never as a bare 0."""
     if not 1e-5 <= abs(number) < 1e6:
         return f"{number:.1e}"
     digits = max(0, 1 - math.floor(math.log10(abs(number))))

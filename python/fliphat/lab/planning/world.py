@@ -63,13 +63,6 @@ class World:
     noise : float
         Standard deviation of what the columns do not explain of a reward.
     logistic : bool
-
-    Examples
-    --------
-    >>> world = World(dim=400, arms=3, matter=4, coefficient=0.5, context_scale=1.0, density=1.0,
-    ...               correlation=0.0, intercept=0.0, noise=0.1, logistic=False)
-    >>> round(world.random_regret, 3), round(world.greedy_regret(0.5, 1.0), 3)
-    (0.846, 0.423)
     """
 
     dim: int

@@ -129,15 +129,6 @@ def read_table(path: Path, *, rows: int | None = None) -> Table:
         A first column without a name, as data frames write their row numbers, is not read.
     rows : int, optional
         Read only the first so many rows: also of a file that is larger than memory.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    ValueError
-        If the file is empty, too large, or not a table; names its columns twice.
     """
     size = path.stat().st_size
     if size == 0:

@@ -59,12 +59,6 @@ def experiment(name: str, *, quick: bool = False) -> Experiment:
         One of `NAMES`.
     quick : bool
         A few repeats and fewer points, for a first look in seconds.
-
-    Examples
-    --------
-    >>> full, quick = experiment("regret-vs-arms"), experiment("regret-vs-arms", quick=True)
-    >>> full.repeats > quick.repeats, len(full.cells) > len(quick.cells), full.axis
-    (True, True, 'arms')
     """
     arguments.choice("experiment", name, NAMES)
     built: Experiment = _FILES[name].build(quick)

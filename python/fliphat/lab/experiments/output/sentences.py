@@ -40,25 +40,13 @@ def growth(experiment: Experiment, summaries: Sequence[Summary], thing: str) -> 
 
 
 def span(values: Sequence[float], style: str) -> str:
-    """Return "low to high", or one number if both read the same.
-
-    Examples
-    --------
-    >>> span([9.2, 27.8, 10.9], ".0f"), span([2.01, 2.04], ".1f")
-    ('9 to 28', '2.0')
-    """
+    """Return "low to high", or one number if both read the same."""
     low, high = format(min(values), style), format(max(values), style)
     return low if low == high else f"{low} to {high}"
 
 
 def plain_words(sentence: str) -> str:
-    r"""Return a figure's title without its formulas' markup.
-
-    Examples
-    --------
-    >>> plain_words(r"at an $\varepsilon$ of 2")
-    'at an epsilon of 2'
-    """
+    r"""Return a figure's title without its formulas' markup."""
     for markup, word in (
         ("$\\varepsilon$", "epsilon"),
         ("$\\alpha$", "alpha"),

@@ -61,13 +61,7 @@ class Statistic(ABC):
 
 
 def ceil_root_two(sigma: int) -> int:
-    """Return the smallest integer at or above ``sqrt(2) * sigma``.
-
-    Examples
-    --------
-    >>> ceil_root_two(1), ceil_root_two(70)
-    (2, 99)
-    """
+    """Return the smallest integer at or above ``sqrt(2) * sigma``."""
     return math.isqrt(2 * sigma * sigma - 1) + 1
 
 
@@ -92,17 +86,6 @@ class SecondMoments(Statistic):
     reward_share : float
         kappa: squared length of a reward at its clip, relative to that of a context at its norm. More of it
         makes X'y more accurate and X'X less.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> moments = SecondMoments(2, context_norm=1.0, reward_clip=1.0)
-    >>> sums = moments.of(np.eye(2, dtype=np.float32), np.array([0.5, -0.5]))
-    >>> gram, moment = moments.read(sums.astype(float))
-    >>> gram.round(3).tolist(), moment.round(3).tolist()
-    ([[1.0, 0.0], [0.0, 1.0]], [0.5, -0.5])
-    >>> moments.noise(1, RADIUS**2).mu_squared
-    Fraction(1, 1)
     """
 
     def __init__(
@@ -168,15 +151,6 @@ class Moments(Statistic):
     product_clip : float
         C, public: ``|x y|_2`` is cut here. The bound L R of the worst row is far above what rows usually
         have.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> moments = Moments(2, product_clip=1.0)
-    >>> moments.read(moments.of(np.eye(2), np.array([0.5, 9.0])).astype(float)).round(3).tolist()
-    [0.5, 1.0]
-    >>> moments.noise(1, 2 * RADIUS).mu_squared
-    Fraction(1, 1)
     """
 
     def __init__(self, dim: int, *, product_clip: float) -> None:
@@ -224,12 +198,6 @@ class GramAndMoment(Statistic):
     dim : int
     context_norm, reward_clip : float
         L and R: contexts are cut to L, products to L R.
-
-    Examples
-    --------
-    >>> statistic = GramAndMoment(2, context_norm=1.0, reward_clip=2.0)
-    >>> statistic.noise(1, RADIUS**2, RADIUS).mu_squared
-    Fraction(6, 1)
     """
 
     def __init__(self, dim: int, *, context_norm: float, reward_clip: float) -> None:

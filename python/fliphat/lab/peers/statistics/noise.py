@@ -57,15 +57,7 @@ def price(
 
 
 def bought(noise: VectorNoise, delta: float) -> float:
-    """Return the epsilon that noise really buys at `delta`, whatever its formula claimed; it may be infinite.
-
-    Examples
-    --------
-    >>> from fliphat.lab.peers.statistics import Moments
-    >>> statistic = Moments(2, product_clip=1.0)
-    >>> round(bought(statistic.noise(1, 10**5), 0.01), 3)
-    1.318
-    """
+    """Return the epsilon that noise really buys at `delta`, whatever its formula claimed; may be infinite."""
     (event,) = noise.events(1)
     return composition.epsilon(delta, [event])
 

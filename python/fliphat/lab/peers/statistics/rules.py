@@ -155,11 +155,6 @@ class Batches(Rule):
     ----------
     size : int
         Rounds of a batch.
-
-    Examples
-    --------
-    >>> Batches(380).after(0), Batches(380).after(381)
-    (380, 760)
     """
 
     size: int
@@ -195,12 +190,6 @@ class Tree(Rule):
         Rounds of a leaf.
     horizon : int
         Rounds that the noise suffices for; more are refused.
-
-    Examples
-    --------
-    >>> tree = Tree(leaf=128, horizon=20_000)
-    >>> tree.nodes, tree.after(0), tree.after(128)
-    (8, 128, 256)
     """
 
     leaf: int
@@ -259,11 +248,6 @@ class Local(Rule):
     ----------
     longest : int
         Rounds between two looks, at most.
-
-    Examples
-    --------
-    >>> Local().after(5), Local().after(100), Local().after(20_000)
-    (6, 110, 20200)
     """
 
     longest: int = 200
