@@ -43,6 +43,35 @@ def test_the_tables_are_read_whole():
     assert sum(step[0] in parts for step in steps) == len(steps)
 
 
+LONGEST_PROSE = 120
+
+
+def too_long(text):
+    """Lines of prose beyond the longest: code, tables, and lines that are one link or word are exempt."""
+    found, code = [], False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            code = not code
+        elif not code and not line.lstrip().startswith("|"):
+            without_links = re.sub(r"\]\([^)]*\)|<?https?://\S+", "", line)
+            if len(without_links) > LONGEST_PROSE:
+                found.append(line)
+    return found
+
+
+@pytest.mark.parametrize(
+    "path", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda path: path.name
+)
+def test_no_line_of_prose_is_longer_than_a_screen(path):
+    assert too_long(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_long_line_of_prose_is_found_and_tables_code_and_links_are_not():
+    words = "a word and " * 12
+    assert too_long(f"short\n{words}\n") == [words]
+    assert too_long(f"| {words} |\n```\n{words}\n```\nsee [it](https://example.org/{'x' * 120})\n") == []
+
+
 def test_places_named_in_contributing_exist():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     names = [name.removeprefix("python ") for name in backticked(text)]
