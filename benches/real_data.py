@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from kept_rows import KeptRows
 
 import real_sets
-from fliphat.lab.baselines.base import RefitTimes
+from fliphat.lab.baselines.baseline import RefitTimes
 from fliphat.lab.display import TextTable
 from fliphat.lab.tables.bandit import TableBandit, make_bandit
 from fliphat.lab.tables.players import PRIVATE, public_numbers

@@ -13,10 +13,10 @@ import numpy as np
 import real_tables
 
 import fliphat
-from fliphat.lab.tables.players import Public
+from fliphat.lab.tables.players import StudyNumbers
 
 EXPLORATION = (0.2, 0.1, 0.1, 0.05, 0.05, 0.02)
-PLAIN = Public.arguments
+PLAIN = StudyNumbers.arguments
 VARIANTS = {
     "plain": {},
     "explores": {"exploration": EXPLORATION},
@@ -62,7 +62,7 @@ def main():
                 )
                 return given if policy != "FLIPHAT" else {**given, **extra, **scaled}
 
-            with patch.object(Public, "arguments", arguments):
+            with patch.object(StudyNumbers, "arguments", arguments):
                 study = fliphat.simulate(
                     columns, label="label", policies=["FLIPHAT"], epsilons=[1.0, 10.0], orders=6
                 )

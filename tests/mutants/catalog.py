@@ -324,7 +324,7 @@ MUTANTS = [
     ),
     Mutant(
         "a fit in parts that is written down when it is over",
-        "python/fliphat/regression/base.py",
+        "python/fliphat/regression/linear_estimator.py",
         "            guarantee = self.ledger.spend(guarantee.rho, guarantee)\n"
         "        if isinstance(rows, DaskRows):\n"
         "            known, releases = parts_from_blocks(plan, rows, y)\n"

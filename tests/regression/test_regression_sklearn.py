@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import (
 from fliphat import Iht, PrivateSparseClassifier, PrivateSparseRegressor
 from fliphat.privacy import Ledger
 from fliphat.privacy.guarantee import PrivacyWarning
-from fliphat.regression.base import LinearEstimator
+from fliphat.regression.linear_estimator import LinearEstimator
 
 # Checks that contradict randomised private fitting, with the reason. There is none: scikit-learn's checks set
 # `random_state` wherever they compare two fits.

@@ -10,7 +10,6 @@ A round is a function of (seed, round number) alone. How rounds are cut into cal
 policies that run on environments of one seed are offered the same contexts and the same reward noise.
 """
 
-from fliphat.environments.base import Environment, Outcome, Rounds
 from fliphat.environments.classification import ClassificationBandit, from_classification
 from fliphat.environments.clicks import SparseClicks
 from fliphat.environments.contexts import (
@@ -22,6 +21,7 @@ from fliphat.environments.contexts import (
     TruncatedNormal,
     Uniform,
 )
+from fliphat.environments.environment import Environment, Outcome, Rounds
 from fliphat.environments.hard import hard_instance, margin_family
 from fliphat.environments.linear import SparseLinear
 from fliphat.environments.one_hot import OneHot

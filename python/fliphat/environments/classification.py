@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native, arguments, kernels
-from fliphat.environments.base import Outcome, Pairs, Rounds, row_buffer
+from fliphat.environments.environment import Outcome, Pairs, Rounds, row_buffer
 from fliphat.environments.native import NativeEnvironment
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native, arguments
-from fliphat.environments.base import Outcome, Pairs, Rounds, sparse_pairs
+from fliphat.environments.environment import Outcome, Pairs, Rounds, sparse_pairs
 from fliphat.environments.native import NativeEnvironment
 
 # Keeps these draws apart from any other use of the same seed.

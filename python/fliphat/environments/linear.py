@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native, arguments
-from fliphat.environments.base import Outcome, Pairs, Rounds, row_buffer, sparse_pairs
 from fliphat.environments.contexts import AR1, ContextDistribution
+from fliphat.environments.environment import Outcome, Pairs, Rounds, row_buffer, sparse_pairs
 from fliphat.environments.native import NativeEnvironment
 from fliphat.environments.truth import sparse_truth
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from fliphat.environments.base import Environment
+from fliphat.environments.environment import Environment
 
 __all__ = ["NativeEnvironment"]
 

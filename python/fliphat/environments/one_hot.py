@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.environments.base import Environment, Outcome, Pairs, Rounds, row_buffer, sparse_pairs
+from fliphat.environments.environment import Environment, Outcome, Pairs, Rounds, row_buffer, sparse_pairs
 from fliphat.environments.truth import sparse_truth
 
 # Words that one step of the generator's counter gives.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fliphat import arguments
-from fliphat.environments.base import MAX_SEED, Pairs
+from fliphat.environments.environment import MAX_SEED, Pairs
 
 # Keeps these draws apart from any other use of the same seed.
 _STREAM = 0x7472757468

@@ -11,9 +11,9 @@ from fliphat.fit.iht import constants as defaults
 from fliphat.fit.options import Iht, Pursuit
 from fliphat.privacy.ledger import Ledger
 from fliphat.regression import data
-from fliphat.regression.base import LinearEstimator, refuse_unknown
 from fliphat.regression.dask import arrays
 from fliphat.regression.labels import encode, two_classes
+from fliphat.regression.linear_estimator import LinearEstimator, refuse_unknown
 from fliphat.regression.sklearn_compat import ClassifierMixin
 
 __all__ = ["PrivateSparseClassifier"]

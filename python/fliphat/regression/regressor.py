@@ -11,8 +11,8 @@ from fliphat import arguments
 from fliphat.fit.options import Iht, Pursuit
 from fliphat.privacy.ledger import Ledger
 from fliphat.regression import data
-from fliphat.regression.base import LARGEST_SCALE, SMALLEST_SCALE, LinearEstimator, refuse_unknown
 from fliphat.regression.dask import arrays
+from fliphat.regression.linear_estimator import LARGEST_SCALE, SMALLEST_SCALE, LinearEstimator, refuse_unknown
 from fliphat.regression.sklearn_compat import RegressorMixin
 
 __all__ = ["PrivateSparseRegressor"]

@@ -23,7 +23,7 @@ from fliphat.lab.peers import (
     chowdhury_zhou,
     zheng,
 )
-from fliphat.lab.peers import base as peers_base
+from fliphat.lab.peers import peer as peers_base
 from fliphat.lab.peers.frank_wolfe import vertex_cost
 from fliphat.lab.peers.han_local import sphere_radius
 from fliphat.lab.peers.rare_switching import largest_quotient
@@ -132,7 +132,7 @@ def test_without_noise_second_moments_give_the_ridge_regression_of_all_rows(make
 def test_without_noise_optimism_is_that_of_linucb():
     policy = make_tree(context_norm=9.0, reward_clip=9.0, epsilon=1e4)
     rows, rewards = played_rows(policy, world(), 512)
-    matrix = rows.T @ rows + policy._shift(rules.Released(np.zeros(0), 512.0, 1.0)) * np.eye(6)
+    matrix = rows.T @ rows + policy._shift(rules.ReleasedSums(np.zeros(0), 512.0, 1.0)) * np.eye(6)
     contexts = world(seed=8).draw(200).contexts.astype(np.float64)
     width = np.sqrt(np.einsum("nki,ij,nkj->nk", contexts, np.linalg.inv(matrix), contexts))
     bounds = contexts @ np.linalg.solve(matrix, rows.T @ rewards) + policy._bonus * width
@@ -261,7 +261,7 @@ def test_without_noise_restarted_least_squares_sees_the_last_block_alone():
     policy = make_ols(context_norm=9.0, reward_clip=9.0, epsilon=1e4)
     rows, rewards = played_rows(policy, world(), 6 * 64)
     rows, rewards = rows[6 * 32 :], rewards[6 * 32 :]
-    shift = policy._shift(rules.Released(np.zeros(0), 192.0, 192.0))
+    shift = policy._shift(rules.ReleasedSums(np.zeros(0), 192.0, 192.0))
     ridge = np.linalg.solve(rows.T @ rows + shift * np.eye(6), rows.T @ rewards)
     assert np.allclose(policy.estimate, ridge, rtol=0.02, atol=5e-3)
 

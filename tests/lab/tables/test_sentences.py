@@ -41,7 +41,7 @@ STUDIES["collapse"] = _collapsed()
 TRUE = {
     "thin": ({"thin log", "short log"}, "too thin to judge any policy: of 10,000 rows a run plays about"),
     "nothing private": ({"nothing private"}, "No private policy was played"),
-    "one order": ({"one order"}, "One order says nothing about luck"),
+    "one order": ({"one order"}, "One order can't be told from chance"),
     "worth it": (
         {"worth it", "tied", "one private policy", "free", "stopped", "log", "collapse"},
         "is worth it from epsilon = 1 on: it earns",

@@ -12,7 +12,7 @@ import fliphat
 from fliphat.contexts import Encoder
 from fliphat.lab.tables import runs, study
 from fliphat.lab.tables.bandit import make_bandit
-from fliphat.lab.tables.players import POLICIES, PRIVATE, Rounds, make_player, public_numbers
+from fliphat.lab.tables.players import POLICIES, PRIVATE, PlayedRounds, make_player, public_numbers
 from fliphat.lab.tables.read import read_frame
 from fliphat.lab.tables.results import first_useful, result_of
 from made_tables import labelled, logged
@@ -73,7 +73,7 @@ def test_linucb_is_ridge_regression_of_each_arm_with_optimism():
         lost = scores.max(axis=1) - scores[np.arange(len(here)), chosen]
         assert (lost < 1e-4).all()
         rewards = bandit.outcomes.of(here, chosen)
-        player.learn(Rounds(np.arange(len(here)), bandit.features.matrix[here], chosen, rewards))
+        player.learn(PlayedRounds(np.arange(len(here)), bandit.features.matrix[here], chosen, rewards))
         seen += list(zip(rows[here], chosen, rewards, strict=True))
         at += len(here)
 
@@ -118,7 +118,7 @@ def test_private_linear_learns_from_just_the_rounds_that_match():
         rows = bandit.features.matrix[at : at + 50]
         arms = player.choose(rows)
         picked = np.flatnonzero(arms == np.arange(len(rows)) % 3)[: player.remaining]
-        player.learn(Rounds(picked, rows[picked], arms[picked], np.ones(len(picked))))
+        player.learn(PlayedRounds(picked, rows[picked], arms[picked], np.ones(len(picked))))
         kept, at = kept + len(picked), at + len(rows)
     assert player._policy.rounds == kept < 400 and player._policy.episode > 0
 

@@ -196,7 +196,7 @@ def test_linucb_on_more_columns_than_rows_is_the_same_policy():
     table = {f"g{i}": rng.normal(size=80) for i in range(120)}
     table["arm"] = (table["g0"] + table["g1"] > 0).astype(int)
     from fliphat.lab.tables.bandit import make_bandit
-    from fliphat.lab.tables.players import Rounds, make_player, public_numbers
+    from fliphat.lab.tables.players import PlayedRounds, make_player, public_numbers
     from fliphat.lab.tables.read import read_frame
 
     bandit = make_bandit(read_frame(table), label="arm")
@@ -208,7 +208,7 @@ def test_linucb_on_more_columns_than_rows_is_the_same_policy():
     for row in bandit.features.matrix[:, None]:
         arms = spanned.choose(row)
         assert np.array_equal(arms, whole.choose(row))
-        rounds = Rounds(np.arange(1), row, arms, np.ones(1))
+        rounds = PlayedRounds(np.arange(1), row, arms, np.ones(1))
         spanned.learn(rounds)
         whole.learn(rounds)
 

@@ -92,8 +92,8 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
     value_clip, pick_clip = max(t.value_clip * r, rare), own * max(t.pick_clip * r, rare)
     if told.loss == "logistic":
         largest, there = largest_residual(known, told), size_where_there(known)
-        # Cut residuals say which class is more likely and not how likely: coefficients would run away until a
-        # class is certain. So they are left whole, and a column that is rarely there is not blown up.
+        # Cut residuals say which class is more likely and not how likely: coefficients would diverge until a
+        # class is certain. So they are left whole, and a column that is rarely there does not grow.
         eigenvalues = np.maximum(eigenvalues, t.whitened_from * there**2)
         value_clip = max(value_clip, t.whole_residuals * largest)
         # Where odds are not even the larger residuals are the rarer ones: cut, they have another mean than 0,

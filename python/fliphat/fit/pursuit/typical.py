@@ -1,4 +1,4 @@
-"""Typical columns: mean and products of those that nobody has looked at, as far as they are known."""
+"""Typical columns: mean and products of columns that were not picked, as far as they are known."""
 
 from __future__ import annotations
 

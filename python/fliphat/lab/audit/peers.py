@@ -18,7 +18,7 @@ from fliphat.lab.peers.statistics import (
     Blocks,
     Moments,
     Noise,
-    Released,
+    ReleasedSums,
     Rule,
     SecondMoments,
     Statistic,
@@ -158,12 +158,12 @@ class _Fresh(Running):
     def __init__(self, kept: Running, draw: Draw) -> None:
         self._kept, self._draw = kept, draw
 
-    def add(self, sums: npt.NDArray[np.int64], rows: int) -> Released:
+    def add(self, sums: npt.NDArray[np.int64], rows: int) -> ReleasedSums:
         exact = self._kept.add(sums, rows)
         noisy = self._draw(exact.values.astype(np.int64))
         for _ in range(int(exact.nodes) - 1):
             noisy += self._draw(np.zeros(len(sums), np.int64))
-        return Released(noisy, exact.rows, exact.nodes)
+        return ReleasedSums(noisy, exact.rows, exact.nodes)
 
 
 def _bits(name: str, there: int, broken: str | None = None) -> Case:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fliphat import arguments
 from fliphat.fit.iht import constants as defaults
 from fliphat.kernels import _niht
-from fliphat.lab.baselines.base import GreedyBaseline
+from fliphat.lab.baselines.baseline import GreedyBaseline
 
 __all__ = ["GreedyIHT"]
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments, kernels
-from fliphat.lab.baselines.base import GreedyBaseline, RefitTimes
+from fliphat.lab.baselines.baseline import GreedyBaseline, RefitTimes
 
 __all__ = ["LassoBandit"]
 

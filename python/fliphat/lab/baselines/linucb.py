@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.lab.baselines.base import Baseline, RefitTimes
+from fliphat.lab.baselines.baseline import Baseline, RefitTimes
 
 __all__ = ["LinUCB"]
 

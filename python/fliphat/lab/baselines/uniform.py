@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.lab.baselines.base import GreedyBaseline
+from fliphat.lab.baselines.baseline import GreedyBaseline
 
 __all__ = ["UniformRandom"]
 

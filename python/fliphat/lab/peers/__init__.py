@@ -5,13 +5,13 @@ They are for simulation. What each one's paper says, what its constants really g
 """
 
 from fliphat.lab.peers.adac_oful import AdaCOFUL
-from fliphat.lab.peers.base import Peer, PeerPrivacy
 from fliphat.lab.peers.chowdhury_zhou import ChowdhuryZhou
 from fliphat.lab.peers.frank_wolfe import PrivateFrankWolfe
 from fliphat.lab.peers.garcelon import GarcelonShuffle
 from fliphat.lab.peers.han_local import HanOLS, HanSGD
 from fliphat.lab.peers.hanna import HannaElimination
 from fliphat.lab.peers.moment import MomentGreedy
+from fliphat.lab.peers.peer import Peer, PeerPrivacy
 from fliphat.lab.peers.rare_switching import RareSwitching
 from fliphat.lab.peers.shariff_sheffet import ShariffSheffet
 from fliphat.lab.peers.zheng import ZhengLocal

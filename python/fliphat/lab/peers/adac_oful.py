@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.lab.peers.base import CALIBRATIONS, FAILURE, OptimisticPeer, default_norm
-from fliphat.lab.peers.statistics import Batches, Moments, Released
+from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, OptimisticPeer, default_norm
+from fliphat.lab.peers.statistics import Batches, Moments, ReleasedSums
 from fliphat.privacy import rho_from_epsilon
 
 __all__ = ["AdaCOFUL"]
@@ -106,7 +106,7 @@ class AdaCOFUL(OptimisticPeer):
         self._log_determinant = self.dim * math.log(self._ridge)
         self._waiting_sums, self._waiting_rows = np.zeros(self.dim, np.int64), 0
 
-    def _release(self, sums: npt.NDArray[np.int64], rows: list[npt.NDArray[Any]]) -> Released | None:
+    def _release(self, sums: npt.NDArray[np.int64], rows: list[npt.NDArray[Any]]) -> ReleasedSums | None:
         """Release the rewards of an episode where the determinant of public contexts has grown enough."""
         wide = np.concatenate(rows).astype(np.float64)
         self._matrix += wide.T @ wide
@@ -121,10 +121,10 @@ class AdaCOFUL(OptimisticPeer):
         self.episodes += 1
         return released
 
-    def _read(self, released: Released) -> None:
+    def _read(self, released: ReleasedSums) -> None:
         self._use(self._matrix, self.statistic.read(released.values), released)
 
-    def _width(self, released: Released) -> float:
+    def _width(self, released: ReleasedSums) -> float:
         least = float(np.linalg.eigvalsh(self._matrix)[0])
         spread = self.dim * math.log(1 + self.rounds / (self._ridge * self.dim))
         sampling = self._reward_noise * math.sqrt(2 * math.log(1 / FAILURE) + spread)

@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fliphat.lab.peers.base import RidgePeer
-from fliphat.lab.peers.statistics import Batches, GramAndMoment, Released
+from fliphat.lab.peers.peer import RidgePeer
+from fliphat.lab.peers.statistics import Batches, GramAndMoment, ReleasedSums
 from fliphat.lab.peers.statistics.moments import RADIUS
 from fliphat.privacy.priced import VectorNoise
 
@@ -38,7 +38,7 @@ class ChowdhuryZhou(RidgePeer):
     horizon : int
         T: batches have T^(3/5) rounds.
     options
-        See :class:`fliphat.lab.peers.base.RidgePeer`. The published noise is that of the authors' code
+        See :class:`fliphat.lab.peers.peer.RidgePeer`. The published noise is that of the authors' code
         for the amplification protocol.
 
     References
@@ -64,6 +64,6 @@ class ChowdhuryZhou(RidgePeer):
         deviation = paper_deviation(rule.size, epsilon, delta)
         return statistic, statistic.noise(1, math.ceil(deviation * RADIUS**2), math.ceil(deviation * RADIUS))
 
-    def _width(self, released: Released) -> float:
+    def _width(self, released: ReleasedSums) -> float:
         least = self._upsilon(released)
         return self._sampling(released, least) + 2 * self._truth_norm * math.sqrt(3 * least)

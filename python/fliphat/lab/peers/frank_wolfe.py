@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.kernels import _fits as fit_kernels
-from fliphat.lab.peers.base import CALIBRATIONS, PeerPrivacy, SteppingPeer
+from fliphat.lab.peers.peer import CALIBRATIONS, PeerPrivacy, SteppingPeer
 from fliphat.privacy import epsilon_from_rho, rho_from_epsilon
 
 __all__ = ["PrivateFrankWolfe", "vertex_cost"]

@@ -25,8 +25,8 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import binom
 
 from fliphat import arguments
-from fliphat.lab.baselines.base import Baseline
-from fliphat.lab.peers.base import CALIBRATIONS, FAILURE, PeerPrivacy, default_norm
+from fliphat.lab.baselines.baseline import Baseline
+from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, PeerPrivacy, default_norm
 from fliphat.lab.peers.rare_switching import largest_quotient
 
 __all__ = ["GarcelonShuffle", "bought", "coin_share", "published_local_epsilon", "shuffled"]

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.lab.peers.base import PeerPrivacy, RidgePeer, SteppingPeer
-from fliphat.lab.peers.statistics import Blocks, GramAndMoment, Released
+from fliphat.lab.peers.peer import PeerPrivacy, RidgePeer, SteppingPeer
+from fliphat.lab.peers.statistics import Blocks, GramAndMoment, ReleasedSums
 from fliphat.lab.peers.statistics.rules import Draw, Running
 from fliphat.lab.peers.zheng import published_statistic
 from fliphat.privacy.priced import VectorNoise
@@ -35,8 +35,8 @@ class _LastBlock(Running):
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
 
-    def add(self, sums: npt.NDArray[np.int64], rows: int) -> Released:
-        return Released(self._draw(sums, times=rows), float(rows), float(rows))
+    def add(self, sums: npt.NDArray[np.int64], rows: int) -> ReleasedSums:
+        return ReleasedSums(self._draw(sums, times=rows), float(rows), float(rows))
 
 
 class _Restarts(Blocks):
@@ -54,7 +54,7 @@ class HanOLS(RidgePeer):
     dim : int
     epsilon, delta : float
     options
-        See :class:`fliphat.lab.peers.base.RidgePeer`.
+        See :class:`fliphat.lab.peers.peer.RidgePeer`.
 
     References
     ----------
@@ -79,7 +79,7 @@ class HanOLS(RidgePeer):
     ) -> tuple[GramAndMoment, VectorNoise]:
         return published_statistic(dim, norm, reward_clip, epsilon, delta)
 
-    def _shift(self, released: Released) -> float:
+    def _shift(self, released: ReleasedSums) -> float:
         return self._noise_norm(released, released.rows)
 
 

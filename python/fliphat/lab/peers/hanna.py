@@ -25,8 +25,8 @@ from scipy.stats import norm as normal
 
 from fliphat import arguments, kernels
 from fliphat.kernels._units import unit_of
-from fliphat.lab.baselines.base import Baseline
-from fliphat.lab.peers.base import CALIBRATIONS, FAILURE, PeerPrivacy
+from fliphat.lab.baselines.baseline import Baseline
+from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, PeerPrivacy
 
 __all__ = ["STEPS", "HannaElimination", "laplace_delta", "largest_of", "noisy"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from fliphat import arguments
-from fliphat.lab.peers.base import Peer, default_norm
-from fliphat.lab.peers.statistics import Blocks, Moments, Released
+from fliphat.lab.peers.peer import Peer, default_norm
+from fliphat.lab.peers.statistics import Blocks, Moments, ReleasedSums
 
 __all__ = ["MomentGreedy"]
 
@@ -71,7 +71,7 @@ class MomentGreedy(Peer):
         )
         self.sparsity = None if sparsity is None else arguments.integer("sparsity", sparsity, 1, self.dim)
 
-    def _read(self, released: Released) -> None:
+    def _read(self, released: ReleasedSums) -> None:
         estimate = self.statistic.read(released.values) / released.rows
         if self.sparsity is not None and self.sparsity < self.dim:
             estimate[np.argsort(-np.abs(estimate), kind="stable")[self.sparsity :]] = 0.0

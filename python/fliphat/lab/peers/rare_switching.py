@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.lab.peers.base import RidgePeer
-from fliphat.lab.peers.statistics import Blocks, Released, Rule, Tree
+from fliphat.lab.peers.peer import RidgePeer
+from fliphat.lab.peers.statistics import Blocks, ReleasedSums, Rule, Tree
 
 __all__ = ["RareSwitching"]
 
@@ -45,7 +45,7 @@ class RareSwitching(RidgePeer):
     leaf, horizon : int
         Of the tree.
     options
-        See :class:`fliphat.lab.peers.base.RidgePeer`.
+        See :class:`fliphat.lab.peers.peer.RidgePeer`.
 
     References
     ----------
@@ -88,7 +88,7 @@ class RareSwitching(RidgePeer):
         return Blocks(rule.first, noise_rows=noise_rows) if isinstance(rule, Blocks) else rule
 
     def _use(
-        self, matrix: npt.NDArray[np.float64], moment: npt.NDArray[np.float64], released: Released
+        self, matrix: npt.NDArray[np.float64], moment: npt.NDArray[np.float64], released: ReleasedSums
     ) -> None:
         before = self._at if self.switching == "rayleigh" else None
         if before is not None and largest_quotient(before, matrix) <= self.factor:

@@ -20,8 +20,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fliphat.lab.peers.base import FAILURE, RidgePeer
-from fliphat.lab.peers.statistics import Released, SecondMoments, Tree
+from fliphat.lab.peers.peer import FAILURE, RidgePeer
+from fliphat.lab.peers.statistics import ReleasedSums, SecondMoments, Tree
 from fliphat.privacy.priced import VectorNoise
 
 __all__ = ["ShariffSheffet", "paper_deviation"]
@@ -45,7 +45,7 @@ class ShariffSheffet(RidgePeer):
     leaf : int
         Rounds between releases; the paper has 1.
     options
-        See :class:`fliphat.lab.peers.base.RidgePeer`. Greedy (``optimistic=False``) is far better: the
+        See :class:`fliphat.lab.peers.peer.RidgePeer`. Greedy (``optimistic=False``) is far better: the
         published width is far larger than what it bounds.
 
     References
@@ -74,7 +74,7 @@ class ShariffSheffet(RidgePeer):
         deviation = paper_deviation(rule.horizon, norm**2 + reward_clip**2, epsilon, delta)
         return statistic, statistic.noise(rule.nodes, math.ceil(deviation * statistic.context_scale**2))
 
-    def _upsilon(self, released: Released) -> float:
+    def _upsilon(self, released: ReleasedSums) -> float:
         if self.calibration == "proven":
             return super()._upsilon(released)
         levels = math.ceil(math.log2(self.horizon)) + 1
@@ -82,5 +82,5 @@ class ShariffSheffet(RidgePeer):
         spread = 4 * math.sqrt(self.dim) + 2 * math.log(2 * self.horizon / FAILURE)
         return math.sqrt(2 * levels) * deviation * spread
 
-    def _nodes(self, released: Released) -> float:
+    def _nodes(self, released: ReleasedSums) -> float:
         return self.rule.nodes

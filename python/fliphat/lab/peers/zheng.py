@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fliphat.lab.peers.base import FAILURE, RidgePeer
-from fliphat.lab.peers.statistics import GramAndMoment, Local, Released
+from fliphat.lab.peers.peer import FAILURE, RidgePeer
+from fliphat.lab.peers.statistics import GramAndMoment, Local, ReleasedSums
 from fliphat.lab.peers.statistics.moments import RADIUS
 from fliphat.privacy.priced import VectorNoise
 
@@ -52,7 +52,7 @@ class ZhengLocal(RidgePeer):
     horizon : int
         T, of the widths.
     options
-        See :class:`fliphat.lab.peers.base.RidgePeer`. Rows are scaled to the paper's L = 1, R = 2.
+        See :class:`fliphat.lab.peers.peer.RidgePeer`. Rows are scaled to the paper's L = 1, R = 2.
 
     References
     ----------
@@ -81,14 +81,14 @@ class ZhengLocal(RidgePeer):
     ) -> tuple[GramAndMoment, VectorNoise]:
         return published_statistic(dim, norm, reward_clip, epsilon, delta)
 
-    def _upsilon(self, released: Released) -> float:
+    def _upsilon(self, released: ReleasedSums) -> float:
         if self.calibration == "proven":
             return super()._upsilon(released)
         deviation = self.statistic.gram_deviation(self.noise)
         spread = 4 * math.sqrt(self.dim) + 2 * math.log(2 * self.horizon / FAILURE)
         return deviation * math.sqrt(released.rows) * spread
 
-    def _width(self, released: Released) -> float:
+    def _width(self, released: ReleasedSums) -> float:
         # The paper's units: contexts within 1.
         deviation = self.statistic.gram_deviation(self.noise) / self._norm**2
         upsilon = self._upsilon(released) / self._norm**2

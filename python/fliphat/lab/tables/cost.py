@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from fliphat.lab.baselines.base import RefitTimes
+from fliphat.lab.baselines.baseline import RefitTimes
 
 __all__ = ["seconds"]
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.lab.baselines.base import RefitTimes
+from fliphat.lab.baselines.baseline import RefitTimes
 from fliphat.lab.tables.bandit import TableBandit
 from fliphat.policies import FLIPHAT, PrivateLinear
 
-__all__ = ["POLICIES", "PRIVATE", "Player", "Public", "make_player", "public_numbers"]
+__all__ = ["POLICIES", "PRIVATE", "Player", "StudyNumbers", "make_player", "public_numbers"]
 
 #: In the order of tables; the private ones are played once for each epsilon.
 PRIVATE: Final = ("FLIPHAT", "PrivateLinear")
@@ -28,7 +28,7 @@ _FOREVER = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Public:
+class StudyNumbers:
     """Public numbers of a study, from which the private policies' arguments follow.
 
     Attributes
@@ -61,7 +61,7 @@ class Public:
         return {"dim": self.arms * self.columns, "sparsity": self.sparsity, **common}
 
 
-def public_numbers(bandit: TableBandit, delta: float | None, sparsity: int | None) -> Public:
+def public_numbers(bandit: TableBandit, delta: float | None, sparsity: int | None) -> StudyNumbers:
     """Return a study's public numbers; delta by default below 1/(2 n), with one digit."""
     arms, columns = len(bandit.arms), bandit.features.matrix.shape[1]
     if delta is None:
@@ -69,7 +69,7 @@ def public_numbers(bandit: TableBandit, delta: float | None, sparsity: int | Non
     if sparsity is None:
         sparsity = min(arms * columns, max(8, 3 * arms))
     assert bandit.features.encoder is not None
-    return Public(arms, columns, bandit.features.encoder.norm, delta, sparsity, bandit.reward_range)
+    return StudyNumbers(arms, columns, bandit.features.encoder.norm, delta, sparsity, bandit.reward_range)
 
 
 class Player(ABC):
@@ -82,12 +82,12 @@ class Player(ABC):
         """Return the arms for at most `remaining` rounds."""
 
     @abstractmethod
-    def learn(self, rounds: Rounds) -> None:
+    def learn(self, rounds: PlayedRounds) -> None:
         """Take in rounds that happened."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
+class PlayedRounds:
     """Rounds that happened.
 
     Attributes
@@ -105,7 +105,7 @@ class Rounds:
 
 
 def make_player(
-    policy: str, epsilon: float | None, public: Public, bandit: TableBandit, rng: np.random.Generator
+    policy: str, epsilon: float | None, public: StudyNumbers, bandit: TableBandit, rng: np.random.Generator
 ) -> Player:
     """Return a new player."""
     if policy == "random":
@@ -137,7 +137,7 @@ class _LinUCB(Player):
 
     optimism: Final = 0.5
 
-    def __init__(self, public: Public, table: npt.NDArray[np.float32]) -> None:
+    def __init__(self, public: StudyNumbers, table: npt.NDArray[np.float32]) -> None:
         self._times, self._rounds = RefitTimes(200), 0
         self._next = self._times.after(0)
         rows, columns = table.shape
@@ -158,7 +158,7 @@ class _LinUCB(Player):
         errors = np.stack([np.linalg.norm(rows @ one.T, axis=1) for one in self._whitening], axis=1)
         return np.asarray((rows @ self._estimate.T + self.optimism * errors).argmax(axis=1), np.int64)
 
-    def learn(self, rounds: Rounds) -> None:
+    def learn(self, rounds: PlayedRounds) -> None:
         rewards, arms = rounds.rewards, rounds.arms
         rows = rounds.rows if self._span is None else rounds.rows @ self._span
         for arm in np.unique(arms):
@@ -184,7 +184,7 @@ class _LinUCB(Player):
 class _Fliphat(Player):
     """FLIPHAT on block contexts: an arm sees the person in columns of its own."""
 
-    def __init__(self, public: Public, epsilon: float, rng: np.random.Generator) -> None:
+    def __init__(self, public: StudyNumbers, epsilon: float, rng: np.random.Generator) -> None:
         self._public, self._rng = public, rng
         seed = int(rng.integers(2**62))
         self._policy = FLIPHAT(**public.arguments("FLIPHAT", epsilon), seed=seed)
@@ -202,7 +202,7 @@ class _Fliphat(Player):
         # Equal scores, as before the first release, are broken uniformly.
         return np.asarray((best * self._rng.random(best.shape)).argmax(axis=1), np.int64)
 
-    def learn(self, rounds: Rounds) -> None:
+    def learn(self, rounds: PlayedRounds) -> None:
         count = len(rounds.rows)
         blocks = np.zeros((count, self._public.arms, self._public.columns), np.float32)
         blocks[np.arange(count), rounds.arms] = rounds.rows
@@ -223,7 +223,7 @@ class _Fliphat(Player):
 class _PrivateLinear(Player):
     """PrivateLinear, one context a round."""
 
-    def __init__(self, public: Public, epsilon: float, rng: np.random.Generator) -> None:
+    def __init__(self, public: StudyNumbers, epsilon: float, rng: np.random.Generator) -> None:
         self._public, self._rng = public, rng
         seed = int(rng.integers(2**62))
         self._policy = PrivateLinear(**public.arguments("PrivateLinear", epsilon), seed=seed)
@@ -243,7 +243,7 @@ class _PrivateLinear(Player):
             arms, _ = engine.chooser.choose_dense(rows, self._public.arms, self._words, None, scratch, 0)
         return np.asarray(arms, np.int64)
 
-    def learn(self, rounds: Rounds) -> None:
+    def learn(self, rounds: PlayedRounds) -> None:
         with self._policy._playing() as engine:
             chooser = engine.chooser
             # The same random words once more: the rounds that happened play the arms that were chosen.

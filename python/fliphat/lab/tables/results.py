@@ -32,7 +32,7 @@ class Result:
     unusual : int
         Of those, how many had another reward than the most frequent one.
     mean, low, high : float
-        Reward a round and its 95 % interval: for the luck of orders and noise, and for the rows being a
+        Reward a round and its 95 % interval: for chance in orders and noise, and for the rows being a
         sample of people. NaN ends for a single order.
     spread : float
         Standard deviation of single rewards.
@@ -114,7 +114,7 @@ def result_of(runs: Sequence[TableRun], every: Sequence[TableRun]) -> Result:
 
 
 def _interval(values: Sequence[float], of_rows: float) -> tuple[float, float, float]:
-    """Return a mean over orders and its 95 % interval; `of_rows` is the variance of the rows' own luck."""
+    """Return a mean over orders and its 95 % interval; `of_rows` is the variance of the rows themselves."""
     mean, count = float(np.mean(values)), len(values)
     if count < 2:
         return mean, math.nan, math.nan
@@ -124,7 +124,7 @@ def _interval(values: Sequence[float], of_rows: float) -> tuple[float, float, fl
 
 
 def clearly_better(one: Result, other: Result) -> bool:
-    """Return whether a policy earned more than another, in the same orders, beyond all luck."""
+    """Return whether a policy earned more than another, in the same orders, beyond chance."""
     pairs = [a - b for a, b in zip(one.means, other.means, strict=False)]
     _, low, _ = _interval(pairs, one.spread**2 / one.rounds + other.spread**2 / other.rounds)
     return bool(low > 0)
@@ -152,15 +152,15 @@ def _learning_start(runs: Sequence[TableRun], random: float, rounds: int) -> int
 def collapse(one: Result, random: float) -> tuple[int, int] | None:
     """Return in how many orders a policy lost half of what it had gained, and about when first; or None.
 
-    Gain and fall count if they are four times what the luck of so few rounds makes.
+    Gain and fall count if they are four times the standard error of so few rounds.
     """
-    luck = one.spread * math.sqrt(2 * WINDOWS / (_SMOOTH * one.rounds))
+    error = one.spread * math.sqrt(2 * WINDOWS / (_SMOOTH * one.rounds))
     fallen = []
     for curve in one.curves:
         smooth = _smooth(curve)
         gained = np.maximum.accumulate(smooth) - random
         lost = np.maximum.accumulate(smooth) - smooth
-        at = np.flatnonzero((gained > 4 * luck) & (lost > np.maximum(4 * luck, gained / 2)))
+        at = np.flatnonzero((gained > 4 * error) & (lost > np.maximum(4 * error, gained / 2)))
         if len(at):
             fallen.append(int(at[0]))
     return (len(fallen), one.rounds * (min(fallen) + 1) // WINDOWS) if fallen else None

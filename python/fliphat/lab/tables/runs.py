@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.lab.tables.bandit import Logged, TableBandit
-from fliphat.lab.tables.players import POLICIES, Player, Public, Rounds, make_player
+from fliphat.lab.tables.players import POLICIES, PlayedRounds, Player, StudyNumbers, make_player
 from fliphat.policies.health import HealthWarning
 from fliphat.privacy.guarantee import PrivacyWarning
 
@@ -36,13 +36,13 @@ class TableRun:
     epsilon : float or None
     order : int
     rounds : int
-        Rounds whose reward is known: all rows, or those of a log that matched.
+        PlayedRounds whose reward is known: all rows, or those of a log that matched.
     mean, spread : float
         Of the rewards.
     beside : float
         Spread of what it earned above the constant arm in the same rows; NaN for a log, which does not know.
     unusual : int
-        Rounds whose reward is not the most frequent one: how much there is to see.
+        PlayedRounds whose reward is not the most frequent one: how much there is to see.
     windows : tuple of float
         Mean rewards of twenty equal parts of the run.
     """
@@ -59,7 +59,7 @@ class TableRun:
 
 
 def play_order(
-    bandit: TableBandit, public: Public, policy: str, epsilon: float | None, order: int, seed: int
+    bandit: TableBandit, public: StudyNumbers, policy: str, epsilon: float | None, order: int, seed: int
 ) -> TableRun:
     """Play a policy through the rows in one random order, each row once.
 
@@ -116,7 +116,7 @@ def _arm_means(log: Logged, arms: int, rows: _Codes) -> _Floats:
 def _from_other_half(log: Logged, arms: int, rows: _Codes, order: int) -> TableRun:
     """Return what the arm that is best in one half of a log earns in the other, both ways round.
 
-    The best of many arms in the same rounds would be a maximum over their luck.
+    The best of many arms in the same rounds would be a maximum over noise.
     """
     half = len(rows) // 2
     halves = rows[:half], rows[half:]
@@ -173,6 +173,6 @@ def _play(player: Player, bandit: TableBandit, rows: _Codes) -> _Floats:
             same = np.arange(len(here))
             at += len(here)
         if len(here):
-            player.learn(Rounds(same, features[here], arms, rewards))
+            player.learn(PlayedRounds(same, features[here], arms, rewards))
         parts.append(rewards)
     return np.concatenate(parts) if parts else np.empty(0)

@@ -94,7 +94,7 @@ def _below_random(study: TableStudy) -> list[Result]:
     return [one for one in private if random is not None and clearly_better(random, one)]
 
 
-def _taken(study: TableStudy) -> Result | None:
+def _discussed(study: TableStudy) -> Result | None:
     """Return the policy that is talked about: the recommended one, or the best at the largest epsilon."""
     epsilons = _epsilons(study)
     return study.recommended or (best_private(study.results, epsilons[-1]) if epsilons else None)
@@ -102,13 +102,13 @@ def _taken(study: TableStudy) -> Result | None:
 
 def _price(study: TableStudy) -> float | None:
     """Return what the policy talked about earns less than LinUCB; None if one of them was not played."""
-    free, taken = study.find("LinUCB"), _taken(study)
-    return None if free is None or taken is None else free.mean - taken.mean
+    free, discussed = study.find("LinUCB"), _discussed(study)
+    return None if free is None or discussed is None else free.mean - discussed.mean
 
 
 def _price_is_seen(study: TableStudy) -> bool:
-    free, taken = study.find("LinUCB"), _taken(study)
-    return free is not None and taken is not None and clearly_better(free, taken)
+    free, discussed = study.find("LinUCB"), _discussed(study)
+    return free is not None and discussed is not None and clearly_better(free, discussed)
 
 
 def _fallen(study: TableStudy) -> list[tuple[Result, tuple[int, int]]]:
@@ -161,24 +161,24 @@ def _loses(study: TableStudy) -> str:
 
 
 def _costs(study: TableStudy) -> str:
-    free, taken, price = study.find("LinUCB"), _taken(study), _price(study)
+    free, discussed, price = study.find("LinUCB"), _discussed(study), _price(study)
     assert free is not None
-    assert taken is not None
+    assert discussed is not None
     assert price is not None
     return (
-        f"LinUCB, without privacy, earns {free.mean:.3f}: at epsilon = {taken.epsilon:g} privacy costs "
+        f"LinUCB, without privacy, earns {free.mean:.3f}: at epsilon = {discussed.epsilon:g} privacy costs "
         + (f"{price:.3f} a round." if _price_is_seen(study) else "nothing that can be seen here.")
     )
 
 
 def _learned(study: TableStudy) -> str:
-    taken = _taken(study)
-    assert taken is not None
-    if taken.learns_from is None:
-        return f"{taken.name}, is not clearly better than random play within {taken.rounds:,} rounds."
+    discussed = _discussed(study)
+    assert discussed is not None
+    if discussed.learns_from is None:
+        return f"{discussed.name}, is not clearly better than random play within {discussed.rounds:,} rounds."
     return (
-        f"Half of what {taken.name}, gains over random play is there by round {taken.learns_from:,} of "
-        f"{taken.rounds:,}."
+        f"Half of what {discussed.name}, gains over random play is there by round "
+        f"{discussed.learns_from:,} of {discussed.rounds:,}."
     )
 
 
@@ -199,7 +199,7 @@ def _ties(study: TableStudy) -> str:
     return " ".join(
         f"{names} are tied at epsilon = {_listed([e for e, other in every if other == names])}: their "
         "difference "
-        f"is within luck."
+        f"is within chance."
         for names in named
     )
 
@@ -215,7 +215,9 @@ ANSWERS: Final = (
     Sentence(
         "one order",
         lambda study: bool(_epsilons(study)) and not _can_compare(study) and not is_thin(study),
-        lambda study: "One order says nothing about luck: play at least two (--orders) to compare policies.",
+        lambda study: (
+            "One order can't be told from chance: play at least two (--orders) to compare policies."
+        ),
     ),
     Sentence("worth it", lambda study: _can_compare(study) and study.recommended is not None, _worth_it),
     Sentence(

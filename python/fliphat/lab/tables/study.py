@@ -19,7 +19,7 @@ from fliphat.lab.experiments.run.executors import open_executor
 from fliphat.lab.tables.bandit import MOST_ARMS, Logged, TableBandit, make_bandit
 from fliphat.lab.tables.columns import MOST_LEVELS, Missing
 from fliphat.lab.tables.cost import seconds
-from fliphat.lab.tables.players import POLICIES, PRIVATE, Public, public_numbers
+from fliphat.lab.tables.players import POLICIES, PRIVATE, StudyNumbers, public_numbers
 from fliphat.lab.tables.read import read_frame, read_table
 from fliphat.lab.tables.results import Result, first_useful, result_of
 from fliphat.lab.tables.runs import TableRun, best_arm, play_order
@@ -351,7 +351,7 @@ def _milliseconds(estimated: float) -> int:
     return max(1, round(1000 * estimated))
 
 
-def _skipped(policy: str, public: Public, whole: float) -> str:
+def _skipped(policy: str, public: StudyNumbers, whole: float) -> str:
     instead = " FLIPHAT chooses columns by itself." if policy == "PrivateLinear" else ""
     return (
         f"{policy} was not played: with {public.columns:,} features and {public.arms} arms its runs "
@@ -362,7 +362,7 @@ def _skipped(policy: str, public: Public, whole: float) -> str:
 
 def _finished(
     bandit: TableBandit,
-    public: Public,
+    public: StudyNumbers,
     tasks: Sequence[tuple[str, float | None, int]],
     seed: int,
     executor: Executor | None,

@@ -31,7 +31,7 @@ from fliphat.lab.baselines import (
     ThresholdedLasso,
     UniformRandom,
 )
-from fliphat.lab.baselines.base import Baseline
+from fliphat.lab.baselines.baseline import Baseline
 from fliphat.lab.experiments.run.recipe import stable_name
 from fliphat.paper import Fliphat
 from fliphat.privacy.guarantee import PrivacyWarning

@@ -12,7 +12,7 @@ Both are public numbers, and their product is all that the price needs (:func:`p
 
 from fliphat.lab.peers.statistics.moments import GramAndMoment, Moments, SecondMoments, Statistic
 from fliphat.lab.peers.statistics.noise import Noise, bought, price
-from fliphat.lab.peers.statistics.rules import Batches, Blocks, Local, Released, Rule, Tree
+from fliphat.lab.peers.statistics.rules import Batches, Blocks, Local, ReleasedSums, Rule, Tree
 
 __all__ = [
     "Batches",
@@ -21,7 +21,7 @@ __all__ = [
     "Local",
     "Moments",
     "Noise",
-    "Released",
+    "ReleasedSums",
     "Rule",
     "SecondMoments",
     "Statistic",

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from fliphat import arguments
 
-__all__ = ["Batches", "Blocks", "Local", "Released", "Rule", "Running", "Tree"]
+__all__ = ["Batches", "Blocks", "Local", "ReleasedSums", "Rule", "Running", "Tree"]
 
 _Integers: TypeAlias = npt.NDArray[np.int64]
 _Floats: TypeAlias = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ Draw: TypeAlias = Callable[..., _Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class ReleasedSums:
     """Public: a weighted sum of noisy sums.
 
     Attributes
@@ -58,7 +58,7 @@ class Running(ABC):
     """The state of a rule: what was released, and in a tree the private sums of nodes that grow."""
 
     @abstractmethod
-    def add(self, sums: _Integers, rows: int) -> Released:
+    def add(self, sums: _Integers, rows: int) -> ReleasedSums:
         """Take in the private sums of the rows between two boundaries."""
 
 
@@ -135,13 +135,13 @@ class _Weighted(Running):
 
     draw: Draw
     noise_rows: float
-    total: Released | None = None
+    total: ReleasedSums | None = None
 
-    def add(self, sums: _Integers, rows: int) -> Released:
+    def add(self, sums: _Integers, rows: int) -> ReleasedSums:
         noisy = self.draw(sums)
         weight = rows / (rows + self.noise_rows)
-        before = self.total or Released(np.zeros(len(sums)), 0.0, 0.0)
-        self.total = Released(
+        before = self.total or ReleasedSums(np.zeros(len(sums)), 0.0, 0.0)
+        self.total = ReleasedSums(
             before.values + weight * noisy, before.rows + weight * rows, before.nodes + weight**2
         )
         return self.total
@@ -223,7 +223,7 @@ class _Counter(Running):
     sums: dict[int, _Integers] = field(default_factory=dict)
     noisy: dict[int, _Floats] = field(default_factory=dict)
 
-    def add(self, sums: _Integers, rows: int) -> Released:
+    def add(self, sums: _Integers, rows: int) -> ReleasedSums:
         self.leaves += 1
         self.rows += rows
         level = (self.leaves & -self.leaves).bit_length() - 1
@@ -234,7 +234,9 @@ class _Counter(Running):
             node += self.sums.pop(below)
             del self.noisy[below]
         self.sums[level], self.noisy[level] = node, self.draw(node)
-        return Released(np.sum(list(self.noisy.values()), axis=0), float(self.rows), float(len(self.noisy)))
+        return ReleasedSums(
+            np.sum(list(self.noisy.values()), axis=0), float(self.rows), float(len(self.noisy))
+        )
 
 
 @dataclass(frozen=True)
@@ -272,10 +274,10 @@ class Local(Rule):
 @dataclass
 class _Summed(Running):
     draw: Draw
-    total: Released | None = None
+    total: ReleasedSums | None = None
 
-    def add(self, sums: _Integers, rows: int) -> Released:
-        before = self.total or Released(np.zeros(len(sums)), 0.0, 0.0)
+    def add(self, sums: _Integers, rows: int) -> ReleasedSums:
+        before = self.total or ReleasedSums(np.zeros(len(sums)), 0.0, 0.0)
         noisy = self.draw(sums, times=rows)
-        self.total = Released(before.values + noisy, before.rows + rows, before.nodes + rows)
+        self.total = ReleasedSums(before.values + noisy, before.rows + rows, before.nodes + rows)
         return self.total

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from scipy.linalg import cho_solve, solve_triangular
 
 from fliphat import arguments, kernels
-from fliphat.lab.baselines.base import Baseline
-from fliphat.lab.peers.statistics import Noise, Released, Rule, SecondMoments, Statistic, bought, price
+from fliphat.lab.baselines.baseline import Baseline
+from fliphat.lab.peers.statistics import Noise, ReleasedSums, Rule, SecondMoments, Statistic, bought, price
 from fliphat.lab.peers.statistics.moments import GramAndMoment
 from fliphat.policies.outcomes import Environment, Played, PlayedParts
 from fliphat.privacy.priced import VectorNoise
@@ -148,7 +148,7 @@ class Peer(Baseline):
         return self._estimate
 
     @abstractmethod
-    def _read(self, released: Released) -> None:
+    def _read(self, released: ReleasedSums) -> None:
         """Learn from what was released: public."""
 
     def _learn(self, rows: npt.NDArray[Any], rewards: _Floats) -> None:
@@ -164,7 +164,7 @@ class Peer(Baseline):
                 self._read(released)
             self._next = self.rule.after(self.rounds)
 
-    def _release(self, sums: npt.NDArray[np.int64], rows: list[npt.NDArray[Any]]) -> Released | None:
+    def _release(self, sums: npt.NDArray[np.int64], rows: list[npt.NDArray[Any]]) -> ReleasedSums | None:
         """Release the sums between two boundaries; None where public rules say to wait."""
         return self._running.add(sums, sum(map(len, rows)))
 
@@ -194,11 +194,11 @@ class OptimisticPeer(Peer):
         self._root: npt.NDArray[np.float32] | None = None
         self._bonus = 0.0
 
-    def _width(self, released: Released) -> float:
+    def _width(self, released: ReleasedSums) -> float:
         """Return how many units of ``|x|_{V^-1}`` an arm's bonus has; only asked of the optimistic."""
         return 0.0
 
-    def _use(self, matrix: _Floats, moment: _Floats, released: Released) -> None:
+    def _use(self, matrix: _Floats, moment: _Floats, released: ReleasedSums) -> None:
         if not self.optimistic:
             self._estimate = np.asarray(np.linalg.solve(matrix, moment), np.float64)
             return
@@ -300,29 +300,29 @@ class RidgePeer(OptimisticPeer):
         """Return the rule, with weights that know the noise where it has any."""
         return rule
 
-    def _upsilon(self, released: Released) -> float:
+    def _upsilon(self, released: ReleasedSums) -> float:
         """Return a bound on the norm of the noise in X'X."""
         return self._noise_norm(released, self.horizon)
 
-    def _shift(self, released: Released) -> float:
+    def _shift(self, released: ReleasedSums) -> float:
         """Return what is added to the diagonal of the noisy X'X."""
         return (2.0 if self.optimistic else 1.0) * self._upsilon(released)
 
-    def _nodes(self, released: Released) -> float:
+    def _nodes(self, released: ReleasedSums) -> float:
         """Return how many noises the width counts."""
         return released.nodes
 
-    def _sampling(self, released: Released, least: float) -> float:
+    def _sampling(self, released: ReleasedSums, least: float) -> float:
         spread = self.dim * math.log(3 + released.rows * self._norm**2 / (self.dim * least))
         return self._reward_noise * math.sqrt(2 * math.log(2 / FAILURE) + spread)
 
-    def _width(self, released: Released) -> float:
+    def _width(self, released: ReleasedSums) -> float:
         least = self._upsilon(released)
         deviation = self.statistic.gram_deviation(self.noise) * math.sqrt(self._nodes(released) / least)
         gamma = deviation * (math.sqrt(self.dim) + math.sqrt(2 * math.log(2 * self.horizon / FAILURE)))
         return self._sampling(released, least) + self._truth_norm * math.sqrt(3 * least) + gamma
 
-    def _noise_norm(self, released: Released, horizon: float) -> float:
+    def _noise_norm(self, released: ReleasedSums, horizon: float) -> float:
         """Return a bound on the operator norm of the noise in X'X that holds in all rounds with 1 - alpha.
 
         ``sd * (2 sqrt(d) + sqrt(2 ln(2 T / alpha)))`` for a symmetric Gaussian matrix whose entries have the
@@ -331,7 +331,7 @@ class RidgePeer(OptimisticPeer):
         deviation = self.statistic.gram_deviation(self.noise) * math.sqrt(released.nodes)
         return deviation * (2 * math.sqrt(self.dim) + math.sqrt(2 * math.log(2 * horizon / FAILURE)))
 
-    def _read(self, released: Released) -> None:
+    def _read(self, released: ReleasedSums) -> None:
         gram, moment = self.statistic.read(released.values)
         gram[np.diag_indices(self.dim)] += self._shift(released)
         self._use(gram, moment, released)
