@@ -326,12 +326,12 @@ MUTANTS = [
         "a fit in parts that is written down when it is over",
         "python/fliphat/regression/linear_estimator.py",
         "            guarantee = self.ledger.spend(guarantee.rho, guarantee)\n"
-        "        if isinstance(rows, DaskRows):\n"
+        "        if isinstance(rows, arrays.DaskRows):\n"
         "            known, releases = parts_from_blocks(plan, rows, y)\n"
         "        else:\n"
         "            known, releases = solvers.parts_from_rows(plan, rows, y)\n",
         "            pass\n"
-        "        if isinstance(rows, DaskRows):\n"
+        "        if isinstance(rows, arrays.DaskRows):\n"
         "            known, releases = parts_from_blocks(plan, rows, y)\n"
         "        else:\n"
         "            known, releases = solvers.parts_from_rows(plan, rows, y)\n"
