@@ -2,11 +2,12 @@
 
 What was just made is not checked or priced again: a path that grows by a tenth is looked at before it lands,
 and one that shrinks by a fifth gets its new numbers. They are tracked over revisions in `benches/calls.json`
-(kernels' instructions are in `benches/instructions.json`), which this file writes: ``python`` and its path.
+(kernels' instructions are in `benches/instructions.json`), which ``FLIPHAT_TRACK=1 pytest -n 0`` with this file writes.
 """
 
 import itertools
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def released(seed):
 
 def fitted():
     X = np.random.default_rng(0).standard_normal((5000, 40))
-    PrivateSparseRegressor(1.0, 1e-5).fit(X, X[:, 3])
+    PrivateSparseRegressor(1.0, 1e-5, random_state=1).fit(X, X[:, 3])  # other noise, other picks
 
 
 #: Calls, files and changes of file, as they were when somebody last looked.
@@ -87,6 +88,9 @@ def test_a_path_has_about_as_many_calls_as_when_somebody_looked(path):
     tracked = json.loads(TRACKED.read_text(encoding="utf-8"))
     assert set(tracked) == set(PATHS)
     found = counted(path)
+    if os.environ.get("FLIPHAT_TRACK"):
+        TRACKED.write_text(json.dumps(tracked | {path: found}) + "\n", encoding="utf-8")
+        return
     assert within_band(found, tracked[path]), found
 
 
@@ -97,7 +101,3 @@ def test_the_band_notices_a_path_that_grows_and_one_that_shrinks():
 
 def test_a_seed_changes_the_bits_and_not_the_path():
     assert released(None) == released(1)
-
-
-if __name__ == "__main__":
-    TRACKED.write_text(json.dumps({path: counted(path) for path in PATHS}, indent=2) + "\n", encoding="utf-8")
