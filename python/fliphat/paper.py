@@ -236,7 +236,7 @@ class Fliphat:
     def _estimate(self) -> None:
         if self._filled < self.length:
             return
-        X, y, n = np.concatenate(self._X), self._y, self.length
+        X, y, n = np.concatenate(self._X) if self._X[1:] else self._X[0], self._y, self.length
         X[np.isnan(y)] = 0  # the paper's rewards always come; a round without one is a row of zeros
         M = math.floor(self.M * math.log1p(n * self.b_max**2))
         R = self.x_max * self.b_max + self.sigma * math.sqrt(2 * math.log1p(n))

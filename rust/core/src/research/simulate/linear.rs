@@ -13,7 +13,7 @@ use crate::public::theta::Theta;
 use crate::research::simulate::conditional::{ConditionalDraw, Dependence};
 use crate::research::simulate::marginal::Marginal;
 use crate::research::simulate::reward::Reward;
-use crate::research::simulate::row_completion::RowCompletion;
+use crate::research::simulate::row_completion::{LANES, RowCompletion};
 use crate::research::simulate::{Offer, Outcome, stream};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::zeros;
@@ -143,8 +143,7 @@ impl Linear {
             Some(rows) if Some(rows.len()) != count.checked_mul(d) => {
                 return Err(Error::invalid("rows must have one row for each round"));
             }
-            Some(rows) => Some(rows.chunks_exact_mut(d)),
-            None => None,
+            rows => rows,
         };
         let mut known = Vec::new();
         let truth_steps = self.dependence.steps(self.truth.support(), &mut known, d);
@@ -175,9 +174,13 @@ impl Linear {
             let arm = best(&table.scores, word);
             let top = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             outcome.push(arm, self.reward.observe(means[arm], luck), top - means[arm]);
-            if let (Some(completion), Some(row)) = (&completion, rows.as_mut().and_then(Iterator::next)) {
+            if let (Some(completion), Some(rows)) = (&completion, &mut rows) {
+                let row = &mut rows[i * d..(i + 1) * d];
                 self.marginal.fill(&mut stream(self.seed, round, 1 + arm, self.arms + 1), row);
                 completion.complete(table.arm(arm), row);
+                if (i + 1) % LANES == 0 || i + 1 == count {
+                    completion.link(&mut rows[i / LANES * LANES * d..(i + 1) * d]);
+                }
             }
         }
         Ok(outcome)
@@ -208,6 +211,7 @@ impl Linear {
                 self.marginal.fill(&mut stream(self.seed, round, 1 + arm, self.arms + 1), row);
                 completion.complete(table.arm(arm), row);
             }
+            completion.link(arms);
         }
         Ok(offer)
     }

@@ -6,6 +6,9 @@ use crate::research::simulate::conditional::Dependence;
 use crate::runtime::error::Result;
 use crate::runtime::memory::zeros;
 
+/// Rows that are linked side by side.
+pub const LANES: usize = 4;
+
 /// Columns between two known ones that depend on the same earlier cells, and those cells.
 #[derive(Debug, Clone)]
 struct Gap {
@@ -58,25 +61,14 @@ impl RowCompletion {
         Ok(RowCompletion { known, gaps, left_weights, right_weights, spreads, dependence, trivial })
     }
 
-    /// Turn a row of fresh draws into a row of the environment. `cells` holds the known columns, and after the
-    /// last column the factors that columns share.
+    /// Put into a row of fresh draws what is known of it. `cells` holds the known columns, and after the last
+    /// column the factors that columns share. The rest of a chain is left to [`link`](Self::link).
     #[inline]
     pub fn complete(&self, cells: &[f32], row: &mut [f32]) {
-        let chained = matches!(self.dependence, Dependence::Chain(_));
-        for gap in self.gaps.iter().filter(|_| !self.trivial) {
-            let (mut before, right) = (cells[gap.left], cells[gap.right]);
-            let columns = gap.columns.clone();
-            let weights = self.left_weights[columns.clone()].iter();
-            let others = self.right_weights[columns.clone()].iter().zip(&self.spreads[columns.clone()]);
-            if chained {
-                for ((cell, left_weight), (right_weight, spread)) in
-                    row[columns].iter_mut().zip(weights).zip(others)
-                {
-                    // What does not wait for the cell before is summed first.
-                    before = left_weight * before + (right_weight * right + spread * *cell);
-                    *cell = before;
-                }
-            } else {
+        if !self.trivial && !self.chained() {
+            for gap in &self.gaps {
+                let (right, columns) = (cells[gap.right], gap.columns.clone());
+                let others = self.right_weights[columns.clone()].iter().zip(&self.spreads[columns.clone()]);
                 // Cells that do not wait for each other: the compiler may do many at once.
                 for (cell, (right_weight, spread)) in row[columns].iter_mut().zip(others) {
                     *cell = right_weight * right + spread * *cell;
@@ -86,6 +78,75 @@ impl RowCompletion {
         for column in &self.known {
             row[*column] = cells[*column];
         }
+    }
+
+    fn chained(&self) -> bool {
+        matches!(self.dependence, Dependence::Chain(_))
+    }
+
+    /// Turn the draws of completed rows of a chain, one row after the other, into cells that depend on those
+    /// before. Each waits for the one before, so four rows go side by side.
+    pub fn link(&self, rows: &mut [f32]) {
+        if !self.chained() {
+            return;
+        }
+        let mut fours = rows.chunks_exact_mut(LANES * self.spreads.len());
+        for four in &mut fours {
+            self.link_four(four);
+        }
+        for row in fours.into_remainder().chunks_exact_mut(self.spreads.len()) {
+            for gap in &self.gaps {
+                let (mut before, right) = (row[gap.left], row[gap.right]);
+                for (cell, step) in row[gap.columns.clone()].iter_mut().zip(self.steps(gap)) {
+                    before = step.next(before, right, *cell);
+                    *cell = before;
+                }
+            }
+        }
+    }
+
+    fn link_four(&self, rows: &mut [f32]) {
+        let (front, back) = rows.split_at_mut(rows.len() / 2);
+        let (a, b) = front.split_at_mut(front.len() / 2);
+        let (c, d) = back.split_at_mut(back.len() / 2);
+        for gap in &self.gaps {
+            let mut before = [a[gap.left], b[gap.left], c[gap.left], d[gap.left]];
+            let right = [a[gap.right], b[gap.right], c[gap.right], d[gap.right]];
+            let columns = gap.columns.clone();
+            let (a, b) = (a[columns.clone()].iter_mut(), b[columns.clone()].iter_mut());
+            let (c, d) = (c[columns.clone()].iter_mut(), d[columns].iter_mut());
+            for ((((a, b), c), d), step) in a.zip(b).zip(c).zip(d).zip(self.steps(gap)) {
+                for (lane, cell) in [a, b, c, d].into_iter().enumerate() {
+                    before[lane] = step.next(before[lane], right[lane], *cell);
+                    *cell = before[lane];
+                }
+            }
+        }
+    }
+
+    fn steps(&self, gap: &Gap) -> impl Iterator<Item = Link> {
+        let columns = gap.columns.clone();
+        let others = self.right_weights[columns.clone()].iter().zip(&self.spreads[columns.clone()]);
+        self.left_weights[columns].iter().zip(others).map(|(left, (right, spread))| Link {
+            left: *left,
+            right: *right,
+            spread: *spread,
+        })
+    }
+}
+
+/// Weights of one column of a chain.
+struct Link {
+    left: f32,
+    right: f32,
+    spread: f32,
+}
+
+impl Link {
+    #[inline(always)]
+    fn next(&self, before: f32, right: f32, draw: f32) -> f32 {
+        // What does not wait for the cell before is summed first.
+        self.left * before + (self.right * right + self.spread * draw)
     }
 }
 
@@ -109,8 +170,14 @@ mod tests {
                 for column in &known {
                     cells[*column] = 0.3 * (*column as f32) - 1.0;
                 }
-                let mut row = draws.clone();
-                RowCompletion::new(dependence, &known, d, scale).expect("memory").complete(&cells, &mut row);
+                let completion = RowCompletion::new(dependence, &known, d, scale).expect("memory");
+                let mut rows = draws.repeat(LANES + 1);
+                for row in rows.chunks_exact_mut(d) {
+                    completion.complete(&cells, row);
+                }
+                completion.link(&mut rows);
+                let row = &rows[..d];
+                assert!(rows.chunks_exact(d).all(|other| other == row), "four at once or one");
 
                 let rest: Vec<usize> = (0..d).filter(|column| !known.contains(column)).collect();
                 let mut slow: Vec<f64> = cells.iter().map(|x| f64::from(*x)).collect();
