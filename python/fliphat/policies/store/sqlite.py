@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import io
 import os
 import shutil
@@ -19,7 +20,7 @@ import tempfile
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -43,6 +44,8 @@ FILE: Final = "policy.sqlite3"
 _GROUP: Final = 0.1
 _SYNCHRONOUS = "FULL"  # tests that do not stop the machine set it to OFF
 _NEW: Final = FILE + ".new-"
+#: Rows of one statement; every SQLite takes the parameters of the largest.
+_AT_ONCE: Final = (64, 16, 4, 1)
 _LOST: Final = (
     "without it nobody knows which budget was promised and spent. Put it back as it was when the store was "
     "last used, with what lies beside it; if no round was ever played with this store, remove the directory "
@@ -235,7 +238,7 @@ class SqliteStore(SqlStore):
                 "UPDATE fliphat_policy SET with_users = ?, user_kind = coalesce(user_kind, ?)", held.users
             )
         if held.rounds:
-            connection.executemany(f"INSERT INTO fliphat_rounds VALUES ({', '.join('?' * 10)})", held.rounds)
+            _insert(connection, "INSERT INTO fliphat_rounds", held.rounds)
         for episode, (before, filled, phase) in held.filled.items():
             moved = connection.execute(
                 "UPDATE fliphat_episodes SET filled = ?, phase = ?"
@@ -245,18 +248,14 @@ class SqliteStore(SqlStore):
             if moved.rowcount != 1:
                 raise StoreError(f"episode {episode} is not where this policy left it: the store was changed")
         if held.rewards:
-            connection.executemany("INSERT OR REPLACE INTO fliphat_rewards VALUES (?, ?, 0, ?)", held.rewards)
+            _insert(connection, "INSERT OR REPLACE INTO fliphat_rewards", held.rewards)
         if self.users.pending:
-            connection.executemany(
-                "INSERT OR REPLACE INTO fliphat_users VALUES (?, ?, ?)",
-                [(name, count, checksum(name, count)) for name, count in self.users.pending.items()],
-            )
+            users = [(name, count, checksum(name, count)) for name, count in self.users.pending.items()]
+            _insert(connection, "INSERT OR REPLACE INTO fliphat_users", users)
             self.users.pending = {}
         if self.keys.pending:
-            connection.executemany(
-                "INSERT INTO fliphat_keys VALUES (?, ?, ?, ?, ?, ?, NULL, ?)",
-                [_key(name, decision) for name, decision in self.keys.pending.items()],
-            )
+            keys = [_key(name, decision) for name, decision in self.keys.pending.items()]
+            _insert(connection, "INSERT INTO fliphat_keys", keys)
             self.keys.pending = {}
         if held.late:
             connection.execute("UPDATE fliphat_policy SET late = late + ?", (held.late,))
@@ -304,7 +303,7 @@ class SqliteStore(SqlStore):
         with self:
             for row, code in zip(rows, codes, strict=True):
                 number, value = first_round + int(row), float(code)
-                self._held.rewards.append((number, value, checksum(number, value)))
+                self._held.rewards.append((number, value, 0, checksum(number, value)))
             self._held.late += late
             self._done()
 
@@ -507,7 +506,22 @@ def _packed(rows: ChosenRows, count: int) -> Iterator[tuple[bytes | None, bytes]
 
 def _key(name: bytes, decision: Decision) -> tuple[Any, ...]:
     values = (name, *(int(one) for one in decision[:4]), float(decision.probability))
-    return (*values, checksum(*values))
+    return (*values, None, checksum(*values))
+
+
+def _insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows, many a statement: after each the interpreter must be won back from busy threads."""
+    at = 0
+    while at < len(rows):
+        size = next(size for size in _AT_ONCE if size <= len(rows) - at)
+        some = rows[at : at + size]
+        connection.execute(into + _places(len(some[0]), size), [value for row in some for value in row])
+        at += size
+
+
+@functools.cache
+def _places(values: int, rows: int) -> str:
+    return " VALUES " + ", ".join([f"({', '.join('?' * values)})"] * rows)
 
 
 def _decision(identity: int, arm: int, valid: int, episode: int, chance: float) -> Decision:
