@@ -14,6 +14,7 @@ from fliphat import FLIPHAT
 from fliphat.fit.iht.fit import IhtFit
 from fliphat.policies import CopyError, StoreError
 from fliphat.policies.engine import faults, lifecycle
+from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.keeping import Release
 from fliphat.policies.store.postgres import connections
 from fliphat.policies.store.postgres import worker as shared
@@ -168,6 +169,32 @@ def test_rounds_of_several_threads_that_are_one_call(url, fits, monkeypatch):
         found = gathered(policy, [lambda: policy.select(ONES)] * 4, policy._engine._combined_rounds)
         assert sorted(one.episode for one in found) == [0, 1, 1, 1]
         assert len({one.id for one in found}) == 4 and len(fits.calls) == 1 and first.episode == 0
+
+
+def test_rounds_that_a_service_hands_over_are_one_call_and_wrong_ones_say_so(url, fits, monkeypatch):
+    with open_store(url, first_episode=8) as policy:
+        database, calls = policy._engine.database, []
+        real = database.play
+        monkeypatch.setattr(
+            database,
+            "play",
+            lambda row, rounds, **given: calls.append(len(rounds)) or real(row, rounds, **given),
+        )
+
+        def play(*asked):
+            results = [None] * len(asked)
+            calls.clear()
+            policy._select_each(list(asked), results)
+            return results
+
+        found = play(*[Single(ONES)] * 4, Single(ONES, key="a"))
+        assert calls == [4, 1] and [one.id for one in found] == sorted({one.id for one in found})
+        # One that is wrong is refused alone; the others are played, each by a call of its own.
+        found = play(Single(ONES), Single(np.ones((2, DIM + 1), np.float32)), Single(ONES, user="a"))
+        assert [isinstance(one, ValueError) for one in found] == [False, True, True] and calls == [1]
+        # More than there is room for: each belongs to the episode it was counted in.
+        assert policy.rounds == 6 and [one.episode for one in play(*[Single(ONES)] * 4)] == [0, 0, 1, 1]
+        assert len(fits.calls) == 1
 
 
 def test_rewards_of_several_threads_that_are_one_call(url):

@@ -38,6 +38,8 @@ __all__ = ["Owner", "Public", "Ready"]
 
 #: Jobs of one group at most, so that the first of them need not wait for ever.
 _LARGEST_GROUP: Final = 1024
+#: The same where several threads play: what one takes is one transaction.
+_LARGEST_SHARE: Final = 32
 #: Seconds between two looks at what such a policy has released, by whichever worker, while rounds are played.
 _PUBLISH: Final = 0.1
 #: Seconds between attempts to open a store that failed.
@@ -309,8 +311,8 @@ class Owner:
             self._policy = None
 
     def _play_groups(self) -> None:
-        """Play what comes until the server stops: all that waits at once, or one by one among several."""
-        largest = 1 if self._concurrent else _LARGEST_GROUP
+        """Play what comes until the server stops: all that waits at once, or rounds alone among several."""
+        largest = _LARGEST_SHARE if self._concurrent else _LARGEST_GROUP
         stop = False
         while not stop:
             job = self._jobs.get()
@@ -327,6 +329,8 @@ class Owner:
                     break
                 if job.taken.acquire(blocking=False):
                     group.append(job)
+                    if self._concurrent and not isinstance(job.asked, Single):
+                        break  # other threads' calls like it are made together with it
                 if len(group) >= largest:
                     break
                 try:

@@ -5,6 +5,7 @@
 use fliphat_core::matrix::scalar::Real;
 use fliphat_core::matrix::{Csr, Dense};
 use fliphat_core::noise::entropy::predictable::SeededNoise;
+use fliphat_core::noise::gaussian_vector::release_vector;
 use fliphat_core::noise::laplace_mechanism::LaplaceMechanism;
 use fliphat_core::private::ball::{BallMap, MOST_RADIUS, second_moments};
 use fliphat_core::private::gradient::{Loss, Plan, Rewards, RowMap, clipped_sums};
@@ -15,6 +16,10 @@ use fliphat_core::private::relative::settled::{Measure, Settled, settled_sums};
 use fliphat_core::public::project::project_l1;
 use fliphat_core::public::score::select_arms;
 use fliphat_core::public::theta::Theta;
+use fliphat_core::research::simulate::conditional::Dependence;
+use fliphat_core::research::simulate::linear::Linear;
+use fliphat_core::research::simulate::marginal::Marginal;
+use fliphat_core::research::simulate::reward::Reward;
 use fliphat_core::runtime::simd::Level;
 use std::hint::black_box;
 
@@ -87,13 +92,13 @@ fn arms(numbers: &mut Numbers) {
     counted(|| select_arms(&contexts, arms, &theta, &words));
 }
 
-fn peeler() -> Peeler {
-    Peeler::new(Mechanism::Exponential, 1 << 20, ValueNoise::Gaussian, 1 << 20).expect("valid")
+fn peeler(mechanism: Mechanism) -> Peeler {
+    Peeler::new(mechanism, 1 << 20, ValueNoise::Gaussian, 1 << 20).expect("valid")
 }
 
-fn peel(numbers: &mut Numbers) {
+fn peel(numbers: &mut Numbers, mechanism: Mechanism) {
     let v: Vec<i64> = (0..COLUMNS * 25).map(|_| (numbers.number() * 3e7) as i64).collect();
-    let peeler = peeler();
+    let peeler = peeler(mechanism);
     counted(|| {
         let (mut scratch, mut picked) = (PeelScratch::default(), Vec::new());
         let noise = &mut SeededNoise::new(1, 0);
@@ -112,7 +117,7 @@ fn fit(numbers: &mut Numbers) {
         clip: 1.3,
         reward_clip: 5.0,
         loss: Loss::Squared,
-        threshold: Threshold::Private(peeler()),
+        threshold: Threshold::Private(peeler(Mechanism::Exponential)),
     };
     counted(|| {
         let start = Theta::from_pairs([], COLUMNS)?;
@@ -172,6 +177,21 @@ fn settled(numbers: &mut Numbers) {
     counted(|| settled_sums(&rows, settled, measure, one_thread()));
 }
 
+fn rounds(numbers: &mut Numbers) {
+    let world = Linear {
+        arms: 3,
+        truth: theta(numbers, COLUMNS),
+        marginal: Marginal::Gaussian,
+        dependence: Dependence::Chain(0.1),
+        scale: 1.0,
+        reward: Reward::Gaussian(0.1),
+        margin: None,
+        seed: 1,
+    };
+    let (estimate, mut rows) = (theta(numbers, COLUMNS), vec![0.0; ROWS * COLUMNS]);
+    counted(|| world.play(0, ROWS, &estimate, None, Some(&mut rows)));
+}
+
 fn main() {
     let numbers = &mut Numbers(1);
     match std::env::args().nth(1).as_deref() {
@@ -191,7 +211,13 @@ fn main() {
             let mut out = vec![0.0; 100_000];
             counted(|| mechanism.fill(&mut out, &mut SeededNoise::new(1, 0)));
         }
-        Some("peel") => peel(numbers),
+        Some("gaussian_release") => {
+            let mut values = vec![0; 100_000];
+            counted(|| release_vector(&mut values, &[1000], &mut SeededNoise::new(1, 0)));
+        }
+        Some("peel exponential") => peel(numbers, Mechanism::Exponential),
+        Some("peel laplace") => peel(numbers, Mechanism::Laplace),
+        Some("simulated rounds") => rounds(numbers),
         Some("niht") => fit(numbers),
         Some("second_moments") => moments(numbers),
         other => panic!("no such kernel: {other:?}"),

@@ -214,9 +214,30 @@ class SharedEngine(Engine):
         return found
 
     def select_each(self, asked: Sequence[Single], results: list[Any]) -> None:
-        """Play rounds one by one: calls of several threads are one transaction anyhow."""
+        """Play rounds that are alike and have no key in one call, as a batch; the others one by one."""
+        alike: dict[Any, list[int]] = {}
+        for place, (contexts, user, key) in enumerate(asked):
+            if key is None and type(contexts) is np.ndarray:
+                alike.setdefault((contexts.shape, contexts.dtype, type(user)), []).append(place)
+        for places in alike.values():
+            self._play_alike(asked, places, results)
         for place, one in enumerate(asked):
-            results[place] = alone(self, one)
+            if results[place] is None:
+                results[place] = alone(self, one)
+
+    def _play_alike(self, asked: Sequence[Single], places: list[int], results: list[Any]) -> None:
+        """Play rounds as a batch; none of them if something is wrong with one, or the episode ends before."""
+        try:
+            for place in places:
+                self._view.rule.one_round(asked[place].contexts)
+            users = [asked[place].user for place in places]
+            batch = np.stack([asked[place].contexts for place in places])
+            if len(places) > 1:
+                played = self.select_batch(batch, None if users[0] is None else users, None)
+                for place, decision in zip(places, played, strict=True):
+                    results[place] = decision
+        except (ValueError, TypeError):
+            return  # its own call says what is wrong
 
     def select_batch(
         self, contexts: Any, users: Sequence[Any] | None, given: int | Sequence[Any] | None

@@ -7,12 +7,12 @@
 use std::ops::Range;
 
 use super::batch::{Batch, MOST_BATCH};
-use super::tile::{TILE, TileMoments};
+use super::tile::{TILE, TileMoments, worth_tiles};
 use super::{BallMap, BallRows, MOST_ROWS};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{with_room, zeros};
 use crate::runtime::parallel::{Plan, in_blocks};
-use crate::runtime::simd::{Level, Vectorised};
+use crate::runtime::simd::{Level, PANEL, Vectorised};
 
 /// Rows between one that is read and one that is asked for.
 const AHEAD: usize = 4;
@@ -23,7 +23,7 @@ const BLOCKS: usize = 8;
 /// Fewer rows than this are not worth a block of their own.
 const FEWEST: usize = 32;
 
-/// With at most so many columns, rows are added sixteen at a time: see [`tile`](super::tile).
+/// With at most so many columns, rows may be added sixteen at a time: see [`tile`](super::tile).
 const NARROW: usize = 24;
 
 /// A row whose non-zero integers are this many times fewer than the columns is added entry by entry.
@@ -47,7 +47,7 @@ pub fn second_moments<R: BallRows>(
         return Err(Error::invalid("X must have the columns of the map and fewer than 2**31 rows"));
     }
     let width = map.width();
-    if width <= NARROW {
+    if width < PANEL || (width <= NARROW && worth_tiles(map.radius)) {
         return narrow_moments(rows, map, present, plan);
     }
     // A batch is added when its block ends: blocks that are shorter than a batch multiply fewer rows at a time.

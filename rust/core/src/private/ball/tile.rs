@@ -15,12 +15,23 @@ pub const TILE: usize = 16;
 /// Rows whose products are added together at most: they stay in the nearest cache.
 const BATCH: usize = 256;
 
+/// Rows of a batch in a ball of `radius`: so many products of its largest integers fit 32 bits.
+fn batch_rows(radius: i64) -> usize {
+    // A 32-bit sum takes the products of every eighth row, and rows come in pairs.
+    let each = (i64::from(i32::MAX) / (radius * radius)).max(2) as usize;
+    (each.saturating_mul(TILE / 2) / TILE * TILE).min(BATCH)
+}
+
+/// Whether tiles are the faster way in a ball of `radius`: short batches spend their time on adding up.
+pub(super) fn worth_tiles(radius: i64) -> bool {
+    batch_rows(radius) >= BATCH / 2
+}
+
 /// Sums of `q q'` of rows that come tile by tile.
 #[derive(Debug)]
 pub struct TileMoments {
     width: usize,
     radius: i64,
-    /// Rows of a batch: so many products of the largest integers fit 32 bits.
     batch: usize,
     /// `batch` integers for each column.
     integers: Vec<i16>,
@@ -36,9 +47,7 @@ impl TileMoments {
     /// # Errors
     /// If there is no memory for them.
     pub fn new(width: usize, radius: i64, level: Level) -> Result<Self> {
-        // A 32-bit sum takes the products of every eighth row, and rows come in pairs.
-        let each = (i64::from(i32::MAX) / (radius * radius)).max(2) as usize;
-        let batch = (each.saturating_mul(TILE / 2) / TILE * TILE).min(BATCH);
+        let batch = batch_rows(radius);
         let size = width.checked_mul(width).ok_or(Error::Memory)?;
         let (integers, totals) = (zeros(width.checked_mul(batch).ok_or(Error::Memory)?)?, zeros(size)?);
         Ok(TileMoments { width, radius, batch, integers, rows: 0, totals, level })

@@ -7,7 +7,7 @@ use crate::matrix::scalar::{BLOCK_ROWS, Real};
 use crate::matrix::{Csr, Index};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{with_room, zeros};
-use crate::runtime::simd::{Level, Vectorised};
+use crate::runtime::simd::{Level, Vectorised, prefetch};
 
 /// One thread's sums: `i32` for the rows since the last flush (half the cache of `i64`), wide for all before;
 /// empty until there are such, since fresh memory costs more than the few rows of a short fit.
@@ -89,7 +89,13 @@ impl<T: Real, I: Index> Vectorised for AddBlock<'_, '_, T, I> {
     #[inline(always)]
     fn run(self) -> Result<()> {
         let AddBlock { rows, range, rewards, map, sums } = self;
+        let end = range.end;
         for i in range {
+            if i + 1 < end {
+                // Sums are all over the cache: those of the next row are asked for while this one is computed.
+                let (columns, _) = rows.row(i + 1);
+                columns.iter().filter_map(|column| sums.narrow.get(column.position())).for_each(prefetch);
+            }
             let Some(reward) = rewards.get(i) else { continue };
             let (columns, values) = rows.canonical_row(i)?;
             if values.iter().fold(false, |bad, x| bad | !x.is_finite()) {
