@@ -1,6 +1,6 @@
-"""Which settings of FLIPHAT earn most on tables: made ones and two from the wheel of ISLP, six orders each.
+"""What a scale does for FLIPHAT on tables: made ones and two from the wheel of ISLP, six orders each.
 
-The winner is what `fliphat simulate` gives FLIPHAT; `benches/held_out_tables.py` reports it on other tables.
+`fliphat simulate` gives FLIPHAT none; `benches/held_out_tables.py` reports it on other tables.
 Run: python benches/table_settings.py  (about a minute; pip install --no-deps ISLP for the last two)
 """
 
@@ -15,13 +15,10 @@ import real_tables
 import fliphat
 from fliphat.lab.tables.players import StudyNumbers
 
-EXPLORATION = (0.2, 0.1, 0.1, 0.05, 0.05, 0.02)
 PLAIN = StudyNumbers.arguments
 VARIANTS = {
     "plain": {},
-    "explores": {"exploration": EXPLORATION},
     "scale": {"context_scale": 0.5},
-    "scale, explores": {"context_scale": 0.5, "exploration": EXPLORATION},
 }
 
 

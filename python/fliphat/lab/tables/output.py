@@ -185,7 +185,7 @@ def _report(study: TableStudy, wide: Path, command: str) -> str:
 <ul>
 {told}
 </ul>
-{table(_HEADER, table_rows(study))}
+<div class="study">{table(_HEADER, table_rows(study))}</div>
 <p class="note">Above constant: against always showing {html.escape(study.constant_arm)} in the same orders.
 Single orders: the worst and the best run. Half learned by: half of the gain over random play is there.</p>
 {take}
