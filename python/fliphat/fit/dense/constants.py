@@ -35,11 +35,17 @@ class DenseTuning:
         Standard deviations that are added to a size that is not well known: too large cuts nothing.
     smallest_size, floor : float
         Smallest variance of a column, and smallest eigenvalue of the columns' covariance.
-    prior, intercept_prior : float
-        Standard deviation of a reward that is foreseen before anything is known from all columns together,
-        and variance of arms' mean rewards, at least.
-    spread : float
-        Variance of a reward given its context, at most.
+    prior, prior_spread, prior_more : float
+        Standard deviation of a reward that is foreseen from all columns together, at most; how far a smaller
+        one is from it, in logarithms, which weighs against what was released; and what the likeliest variance
+        is multiplied with: arms are chosen by coefficients, and too small ones leave it to arms' means.
+    intercept_prior : float
+        Variance of arms' mean rewards, at least.
+    level_width : float
+        How much further apart, in posterior deviations, draws of arms' mean rewards are than those of
+        coefficients: an arm that looked bad in a short first episode must be tried again.
+    least_spread, spread : float
+        Variance of an arm's rewards, at least and at most.
     apart : float
         Error of an entry of the columns' covariance before it is released.
     second_discount, third_discount, fourth_discount : float
@@ -63,8 +69,12 @@ class DenseTuning:
     upper: float = 1.0
     smallest_size: float = 0.02
     floor: float = 0.01
-    prior: float = 1.0
-    intercept_prior: float = 0.001
+    prior: float = 1.5
+    prior_spread: float = 0.5
+    prior_more: float = 4.0
+    intercept_prior: float = 0.01
+    level_width: float = 6.0
+    least_spread: float = 0.02
     spread: float = 0.25
     apart: float = 0.05
     second_discount: float = 0.5

@@ -213,7 +213,8 @@ def begin(dim: int, groups: int, constants: DenseTuning) -> KnownLinear:
         settled=0,
         center=zeros,
         size=np.ones(dim),
-        ball=constants.first_ball * math.sqrt(dim),
+        # A row of one column is not cut: what is learned of it could be wrong by that much.
+        ball=max(constants.first_ball * math.sqrt(dim), 1.0),
         variances=np.ones(dim),
         means=zeros,
         mean_weights=zeros,

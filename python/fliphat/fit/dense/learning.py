@@ -22,6 +22,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from fliphat.fit.dense import columns
 from fliphat.fit.dense.chain import Step
+from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, with_groups
 from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 
@@ -172,7 +173,7 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
     """Return what is known with coefficients, and draws of them, for the next episode."""
     constants, d, groups = known.constants, known.dim, known.groups
     own = _in_map(known)
-    total, spread = own.total, constants.spread * own.spread
+    total = own.total
     products, rewards = own.sums[:, :d], own.sums[:, d]
     product_noise = float(own.noise[:d].mean())
     count_noise = math.sqrt(own.noise[-1])
@@ -180,39 +181,69 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
     level = np.clip(rewards / counts, -0.5, 0.5)
     means, doubt = _arm_means(own.sums[:, d + 1 : -1] / counts[:, None], own.noise[d + 1 : -1], counts)
     covariance, error = _within_arms(known, means, counts)
-    root = _root(covariance, constants.floor)
+    values, vectors = _directions(covariance, constants.floor)
+    root = vectors * np.sqrt(values)
     covariance = root @ root.T
     sizes = _arm_sizes(known, means, doubt, np.diag(covariance), count_noise)
-    prior = constants.prior**2 / d
+    # No reward from -1/2 to 1/2 varies more around its mean; what is not known of the mean is added.
+    variance = own.noise[d] / counts**2 + (level * count_noise / counts) ** 2
+    spread = own.spread * np.clip(0.25 - level**2 + variance, constants.least_spread, constants.spread)
+    variance += spread / counts
     rng = np.random.default_rng([known.episodes, 16])
     coefficients, draws = np.zeros((groups, d + 1)), np.zeros((DRAWS, groups, d + 1))
+    told = products - means * rewards[:, None]
+    noise = product_noise + level**2 * doubt * counts**2
+    prior = _likely_prior(
+        constants,
+        told @ vectors,
+        (counts * (sizes**2).mean(axis=1))[:, None] * values,
+        noise[:, None],
+        spread[:, None],
+        (counts * error)[:, None] ** 2,
+    )
     explained = expected = 0.0
     for k in range(groups):
-        told = products[k] - means[k] * rewards[k]
-        alpha = product_noise + level[k] ** 2 * doubt[k] * counts[k] ** 2
-        alpha += (counts[k] * error) ** 2 * d * prior
+        alpha = noise[k] + (counts[k] * error) ** 2 * d * prior
         H = counts[k] * (covariance * sizes[k]) * sizes[k][:, None]
         mean, drawn = _posterior(
-            H, told, alpha, spread, prior, math.sqrt(counts[k]) * sizes[k][:, None] * root, rng
+            H, told[k], alpha, spread[k], prior, math.sqrt(counts[k]) * sizes[k][:, None] * root, rng
         )
         coefficients[k, :d], draws[:, k, :d] = mean, mean + width * (drawn - mean)
-        explained += float(told @ told)
-        expected += alpha * d + spread * float(np.trace(H))
-    # Arms' mean rewards, drawn to the mean of all as far as they do not stand out.
-    variance = spread / counts + own.noise[d] / counts**2 + (level * count_noise / counts) ** 2
-    common = float(np.average(level, weights=counts))
-    # Weighed by what is known of each: what noise explains of their spread is taken off.
-    known_well = 1 / (variance + constants.intercept_prior)
-    apart = float(np.average((level - common) ** 2 - variance, weights=known_well))
-    prior_level = max(apart, constants.intercept_prior)
-    kept = prior_level / (prior_level + variance)
-    level = common + (level - common) * kept
-    noise = width * np.sqrt(variance * kept) * rng.normal(size=(DRAWS, groups))
+        explained += float(told[k] @ told[k])
+        expected += alpha * d + spread[k] * float(np.trace(H))
+    level, left = _levels(level, variance, _uniform_play(known.scores[0]), constants.intercept_prior)
     coefficients[:, d] = level - (coefficients[:, :d] * means).sum(axis=1)
     # Where arms are alike, the draws decide between them: a tie would always go to the first.
-    noise += 1e-9 * rng.normal(size=noise.shape)
-    draws[:, :, d] = level + noise - (draws[:, :, :d] * means).sum(axis=2)
+    apart = constants.level_width * width * np.sqrt(left) + 1e-9
+    drawn_levels = level + apart * rng.normal(size=(DRAWS, groups))
+    draws[:, :, d] = drawn_levels - (draws[:, :, :d] * means).sum(axis=2)
     return replace(known, coefficients=coefficients, draws=draws, signal=explained / max(expected, 1e-300))
+
+
+def _levels(
+    found: _Floats, variance: _Floats, uniform: tuple[float, float], least: float
+) -> tuple[_Floats, _Floats]:
+    """Return arms' mean rewards, drawn to that of all as far as they do not stand out, and their variances.
+
+    The mean of all is that of arms, not of rounds: an arm that is hardly known is not taken for as good as
+    the one that is played most. Uniform play has earned it; `uniform` is that and its variance.
+    """
+    prior, (played, doubt) = least, uniform
+    for _ in range(5):
+        known_well = 1 / (variance + prior)
+        common = float(known_well @ found + played / doubt) / float(known_well.sum() + 1 / doubt)
+        prior = max(float(np.average((found - common) ** 2 - variance, weights=known_well)), least)
+    kept = prior / (prior + variance)
+    return common + (found - common) * kept, variance * kept
+
+
+def _uniform_play(first: ArmScores) -> tuple[float, float]:
+    """Return the mean reward of the first episode, which was played uniformly, and its variance."""
+    arms = len(first.counts)
+    rounds = max(float(first.counts.sum()), math.sqrt(arms) * first.count_noise, 1.0)
+    mean = min(max(float(first.rewards.sum()) / rounds, -0.5), 0.5)
+    noise = arms * (first.reward_noise**2 + (mean * first.count_noise) ** 2)
+    return mean, noise / rounds**2 + 0.25 / rounds
 
 
 def _arm_means(found: _Floats, noise: _Floats, counts: _Floats) -> tuple[_Floats, _Floats]:
@@ -244,13 +275,35 @@ def _within_arms(known: KnownLinear, means: _Floats, counts: _Floats) -> tuple[_
     return within, noise
 
 
-def _root(covariance: _Floats, floor: float) -> _Floats:
-    """Return a root of a covariance whose eigenvalues are at least `floor`."""
+def _directions(covariance: _Floats, floor: float) -> tuple[_Floats, _Floats]:
+    """Return eigenvalues of a covariance, at least `floor`, and eigenvectors."""
     if not np.any(covariance - np.diag(np.diag(covariance))):
-        return np.diag(np.sqrt(np.maximum(np.diag(covariance), floor)))
+        return np.maximum(np.diag(covariance), floor), np.eye(len(covariance))
     values, vectors = np.linalg.eigh(covariance)
-    root: _Floats = vectors * np.sqrt(np.maximum(values, floor))
-    return root
+    return np.maximum(values, floor), vectors
+
+
+def _likely_prior(
+    constants: DenseTuning, told: _Floats, H: _Floats, noise: _Floats, spread: _Floats, errors: _Floats
+) -> float:
+    """Return a variance of coefficients, by how likely each makes what was told of all arms together.
+
+    Parameters
+    ----------
+    told, H : ndarray, shape (arms, d)
+        In directions in which columns do not go together, and how much of a coefficient is told there.
+    noise, spread, errors : ndarray, shape (arms, 1)
+        Variances of the noise, of rewards, and of an entry of H.
+    """
+    d = told.shape[1]
+    steps = np.linspace(-2.8, 0.0, 9)
+    priors = (constants.prior * np.exp(steps)) ** 2 / d
+    likely = -0.5 * (steps / constants.prior_spread) ** 2
+    for place, prior in enumerate(priors):
+        variance = H**2 * prior + spread * H + noise + errors * d * prior
+        likely[place] -= 0.5 * float((told**2 / variance + np.log(variance)).sum())
+    likely = np.exp(likely - likely.max())
+    return min(constants.prior_more * float(likely @ priors / likely.sum()), float(priors[-1]))
 
 
 def _arm_sizes(
