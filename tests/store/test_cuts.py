@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from cut_calls import CALLS, FOLLOWING, Kills, cut_at, finish, points, traced
-from fliphat.policies.engine import turn
+from fliphat.policies.engine import lifecycle, turn
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.lifecycle import Life, Phase
 from fliphat.policies.live import LivePolicy
@@ -166,3 +166,49 @@ def test_a_call_that_is_acknowledged_before_it_is_durable_is_found(tmp_path, mon
     with pytest.raises(AssertionError, match="killed before") as caught:
         killed_everywhere(tmp_path, monkeypatch, ("select that releases", "FLIPHAT", "sqlite"), 1)
     assert "lost" in str(caught.value.__cause__)
+
+
+# In a database, a sample
+
+IN_DATABASE = (
+    "select",
+    "select that releases",
+    "select_batch that releases",
+    "update",
+    "forget of a user",
+    "opening",
+)
+
+
+def cut_in_database(tmp_path, monkeypatch, server, name, count):
+    """Cut a call at some of its lines, evenly; whoever fits holds no lease that must be waited for."""
+    monkeypatch.setattr(lifecycle, "LEASE", 0.05)
+    monkeypatch.setattr(lifecycle, "HEARTBEAT", 0.01)
+    call = CALLS[name]
+    fits, options = call.fits(monkeypatch), {"where": "postgres"}
+    play = call.prepare(tmp_path / "dry", fits, url=server.new(), **options)
+    visits, _ = traced(lambda: call.make(play))
+    play.policy.close()
+    found = points(visits)
+    cuts = 0
+    for i, stop in enumerate(found[:: max(1, len(found) // count)]):
+        following = list(FOLLOWING)[i % 4]
+        try:
+            cuts += cut_at(tmp_path / str(i), fits, call, stop, following, url=server.new(), **options)
+        except Exception as error:
+            raise AssertionError(f"{name} cut off at {stop}, then {following}") from error
+    return len(found), cuts
+
+
+@pytest.mark.parametrize("name", IN_DATABASE)
+def test_a_call_to_a_database_cut_off_before_some_lines(tmp_path, monkeypatch, server, name):
+    found, cuts = cut_in_database(tmp_path, monkeypatch, server, name, 4)
+    assert found > 100 and cuts >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IN_DATABASE)
+def test_a_call_to_a_database_cut_off_before_more_lines(tmp_path, monkeypatch, server, name):
+    found, cuts = cut_in_database(tmp_path, monkeypatch, server, name, 100)
+    print(f"{name}: {found} points, {cuts} cuts")
+    assert cuts > 80
