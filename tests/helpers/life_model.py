@@ -21,10 +21,7 @@ from typing import NamedTuple
 from fliphat.policies.engine import lifecycle
 from fliphat.policies.engine.lifecycle import Asked, Life, Phase, StepRefused
 
-#: Rounds of an episode, and rows that are ever played.
-ROOM, MOST_ROWS = 1, 2
-#: Stores, live processes and saved files at once.
-MOST_COPIES, MOST_PROCESSES, MOST_FILES = 2, 2, 1
+ROOM = 1  # rounds of an episode
 LEFT = (-1, -1)  # what a witness holds once the policy went to a file
 
 
@@ -43,6 +40,11 @@ class Rules(NamedTuple):
     forget_takes_back: bool = True
     rows_dropped: bool = True
     fence_grows: bool = True
+    # How large the world may get: rows that are ever played; stores, live processes and saved files at once.
+    most_rows: int = 2
+    most_copies: int = 2
+    most_processes: int = 2
+    most_files: int = 1
 
 
 class Copy(NamedTuple):
@@ -127,7 +129,12 @@ def _of_process(
     if process.child and not rules.children_act:
         return
     played = len(world.acknowledged)
-    if not copy.refused and lifecycle.may("play", life) and len(copy.rows) < ROOM and played < MOST_ROWS:
+    if (
+        not copy.refused
+        and lifecycle.may("play", life)
+        and len(copy.rows) < ROOM
+        and played < rules.most_rows
+    ):
         grown = copy._replace(rows=(*copy.rows, played))
         if len(grown.rows) == ROOM:
             grown = grown._replace(life=lifecycle.step(life, "fill"))
@@ -167,9 +174,9 @@ def _of_process(
         gone = copy._replace(rows=tuple(-1 - row if row >= 0 else row for row in copy.rows), life=emptied)
         forgotten = world.forgotten | {row for row in copy.rows if row >= 0}
         yield "forget", _with(world, process.copy, gone)._replace(forgotten=forgotten)
-    if not rules.workers and lifecycle.may("save", life) and len(world.files) < MOST_FILES:
+    if not rules.workers and lifecycle.may("save", life) and len(world.files) < rules.most_files:
         yield "save", _saved(world, rules, process.copy)
-    if len(world.processes) < MOST_PROCESSES and not process.child:
+    if len(world.processes) < rules.most_processes and not process.child:
         child = process._replace(child=True)
         copies = world.copies
         if copy.memory:  # a child has a memory of its own
@@ -184,7 +191,7 @@ def _around(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
         if (
             opens
             and not copy.memory
-            and len(world.processes) < MOST_PROCESSES
+            and len(world.processes) < rules.most_processes
             and (rules.workers or not busy)
         ):
             life = copy.life
@@ -201,10 +208,10 @@ def _around(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
         if rules.workers and copy.life.phase is Phase.CLAIMED and copy.life.until > 1.0:
             late = copy._replace(life=copy.life._replace(until=0.0))
             yield "a lease is over", _with(world, number, late)
-        if rules.witness and not rules.workers and len(world.copies) < MOST_COPIES and not copy.memory:
+        if rules.witness and not rules.workers and len(world.copies) < rules.most_copies and not copy.memory:
             yield f"copy store {number}", world._replace(copies=(*world.copies, copy), copied=True)
     for number, file in enumerate(world.files):
-        if len(world.processes) < MOST_PROCESSES and len(world.copies) < MOST_COPIES + 1:
+        if len(world.processes) < rules.most_processes and len(world.copies) < rules.most_copies + 1:
             files = world.files
             if rules.load_consumes:
                 files = files[:number] + files[number + 1 :]

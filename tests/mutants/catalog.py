@@ -98,7 +98,7 @@ MUTANTS = [
     Mutant(
         "save does not complete a turn",
         "python/fliphat/policies/live.py",
-        "            engine.settle()\n",
+        '            engine.settle("save")\n',
         "",
         "tests/policies/test_second_release.py",
         "rows of a release that was cut off are fitted again after save and load",

@@ -136,7 +136,7 @@ BROKEN = {
     ),
     "save does not complete a turn": (
         *("select that releases", "memory", ""),
-        lambda patch: patch.setattr(Engine, "settle", lambda engine: None),
+        lambda patch: patch.setattr(Engine, "settle", lambda engine, act: None),
     ),
     "memory goes on behind the disk": (
         *("select", "sqlite", ""),

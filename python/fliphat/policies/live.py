@@ -394,7 +394,7 @@ class LivePolicy:
         with self._playing() as engine:
             if engine.concurrent:
                 raise StoreError("a policy in a database can't be saved to a file: other workers play it")
-            engine.settle()
+            engine.settle("save")
             saving = snapshot.Saving(Path(path))
             try:
                 saving.write(*state.to_arrays(engine))

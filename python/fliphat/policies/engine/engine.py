@@ -338,13 +338,13 @@ class Engine(Rewards):
         if self.episode.life.phase is Phase.REFUSED:
             raise not_newest()
 
-    def settle(self) -> None:
-        """Refuse to go on where that is not allowed, and complete a turn that was cut off.
+    def settle(self, act: str) -> None:
+        """Refuse to go on where that is not allowed; complete a turn that was cut off too late for an act.
 
-        After this nothing of the open episode has been released, and it can be handed over.
+        Rows that were claimed and not committed can still be forgotten, and can't be handed over.
         """
         self.require_alive()
-        if not may("save", self.episode.life):
+        if not may(act, self.episode.life):
             turn(self)
 
     def move(self, event: str, *, bits: Released | None = None, next_room: int = 0, **asked: Any) -> None:

@@ -28,8 +28,8 @@ class Rewards(Identities):
     late: int
     incarnation: int
 
-    def settle(self) -> None:
-        """Refuse to go on where that is not allowed, and complete a turn that was cut off."""
+    def settle(self, act: str) -> None:
+        """Refuse to go on where that is not allowed; complete a turn that was cut off too late for an act."""
         raise NotImplementedError
 
     def require_alive(self) -> None:
@@ -166,7 +166,7 @@ class Rewards(Identities):
 
     def forget(self, user: Any = None) -> int:
         """Turn the open episode's rows, or those of one user, into zeros; how many those are."""
-        self.settle()
+        self.settle("empty")
         if user is None:
             self._empty(np.arange(self.episode.filled), self.episode.expired)
             return self.episode.filled

@@ -376,6 +376,9 @@ class SharedEngine(Engine):
         """
         waited_since = time.monotonic()
         while True:
+            if view.to_close:  # also what a worker showed that ended then
+                self._close(view)
+                view = self._look()
             row = view.row
             if row.phase is Phase.REFUSED or (view.due is not None and view.due.phase is Phase.REFUSED):
                 raise not_newest()
@@ -383,7 +386,6 @@ class SharedEngine(Engine):
             if full or (view.due is not None and self._may_ask(view, count)):
                 released, view = self._release(view, row if full else view.due), self._look()
                 if released:
-                    self._close(view)
                     continue
                 row = view.row
             if row.filled + count <= row.room and lifecycle.may("play", row.life):
