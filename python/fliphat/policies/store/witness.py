@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import time
@@ -78,17 +79,15 @@ class FileWitness:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other processes out: two copies, or several workers, may ask at the same moment."""
-        descriptor = files.create_private(self._path.with_name(self._path.name + ".lock"))
-        until = time.monotonic() + _PATIENCE
-        try:
+        path, until = self._path.with_name(self._path.name + ".lock"), time.monotonic() + _PATIENCE
+        # A file object, which gives the lock back even if an interrupt keeps this from closing it.
+        with io.FileIO(files.create_private(path), "r+") as file:
             while True:
                 try:
-                    files.lock(descriptor, f"witness {str(self._path)!r}")
+                    files.lock(file.fileno(), f"witness {str(self._path)!r}")
                     break
                 except StoreError:
                     if time.monotonic() > until:
                         raise
                 time.sleep(0.01)
             yield
-        finally:
-            os.close(descriptor)
