@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import observed_draws
 from fliphat import FLIPHAT, Iht, PrivateLinear, PrivateSparseRegressor, _native, kernels
 from fliphat.fit.pursuit import fit as pursuit
 from fliphat.lab.peers.statistics.noise import Noise
@@ -111,3 +112,26 @@ def test_peers_draw_what_their_statistics_were_priced_for(draws_are_charged, mon
     noise(np.zeros(len(noise._sigmas), np.int64))
     assert draws_are_charged.uncharged
     draws_are_charged.uncharged.clear()
+
+
+@pytest.mark.parametrize("users", [1, 3])
+def test_a_pilot_is_priced_for_the_steps_that_its_kernel_counts_in(monkeypatch, users):
+    # The kernel is told in how many steps it counts: these, and not a constant of this file, are what a row moves.
+    calls, real = [], _native.release_pilot
+
+    def watched(*given):
+        calls.append(given)
+        return real(*given)
+
+    monkeypatch.setattr("fliphat.fit.pursuit.pilot._native.release_pilot", watched)
+    policy = sparse(reward_scale="estimate", first_episode=None, rounds_per_user=users)
+    play(policy)
+    ((*_, (_, steps), scales, _),) = calls
+    monkeypatch.setattr(observed_draws, "COUNT", steps)
+    plan = policy._fit.plan(0, policy._fit.begin())
+    drawn = [("pick", [(scale, 1)]) for scale in scales]
+    observed_draws.price_pursuit(drawn, policy._settings, plan)
+    with pytest.raises(observed_draws.Uncharged):
+        observed_draws.price_pursuit(
+            [("pick", [(2 * scale // 3, 1)]) for scale in scales], policy._settings, plan
+        )
