@@ -96,7 +96,20 @@ def test_help_is_promised_only_where_something_beats_the_constant_arm():
     assert "without privacy LinUCB is not, either" in STUDIES["nothing helps"].answer
 
 
-def test_a_winner_by_luck_is_a_tie_and_a_policy_alone_is_judged():
+def test_a_clear_policy_is_not_hidden_by_one_that_earns_more_in_some_orders():
+    found = study(
+        {("LinUCB", None): 0.8, ("FLIPHAT", 1.0): (0.35, 1.0, 0.4, 0.95), ("PrivateLinear", 1.0): 0.6}
+    )
+    assert found.result("FLIPHAT", 1.0).mean > found.result("PrivateLinear", 1.0).mean
+    assert (
+        found.result("FLIPHAT", 1.0).above_constant[1]
+        < 0
+        < found.result("PrivateLinear", 1.0).above_constant[1]
+    )
+    assert found.recommended.policy == "PrivateLinear" and "PrivateLinear is worth it" in found.answer
+
+
+def test_a_winner_by_chance_is_a_tie_and_a_policy_alone_is_judged():
     assert "the better private policy" not in said("tied")
     assert "0.825 a round" in STUDIES["one private policy"].answer
     assert "not clearly better than random" not in said("one private policy")

@@ -173,9 +173,10 @@ def best_private(results: Sequence[Result], epsilon: float) -> Result | None:
 
 
 def first_useful(results: Sequence[Result]) -> Result | None:
-    """Return the best private policy of the smallest epsilon that clearly beats the constant arm."""
-    for epsilon in sorted({one.epsilon for one in results if one.epsilon is not None}):
-        best = best_private(results, epsilon)
-        if best is not None and best.above_constant is not None and best.above_constant[1] > 0:
-            return best
-    return None
+    """Return the best of the private policies that clearly beat the constant arm, at the smallest epsilon.
+
+    One that earns more but differs too much from order to order to be clear does not hide it.
+    """
+    clear = [one for one in results if one.above_constant is not None and one.above_constant[1] > 0]
+    epsilons = [one.epsilon for one in clear if one.epsilon is not None]
+    return best_private(clear, min(epsilons)) if epsilons else None
