@@ -441,7 +441,7 @@ def test_sums_are_added_in_a_tree_that_changes_nothing(monkeypatch):
     theta = np.linspace(-1, 1, DIM)
     question = on_worker.Question(np.arange(DIM), theta, DIM, 1.0, None, "squared")
     rows = arrays.as_rows(cut(X, (1,) * 600))
-    blocks = dask_fit.prepared(rows, arrays.as_target(y, rows), None)
+    blocks = dask_fit._prepared(rows, arrays.as_target(y, rows), None)
     expected, _ = kernels.clipped_gradient(X, y, theta, 1.0)
     seen = []
     add = on_worker.add

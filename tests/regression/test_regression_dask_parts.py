@@ -6,7 +6,7 @@ import pytest
 from fliphat import PrivateSparseClassifier, PrivateSparseRegressor, Pursuit
 from fliphat.regression.dask import blocks as on_worker
 from fliphat.regression.dask import cluster
-from fliphat.regression.dask import parts as dask_parts
+from fliphat.regression.dask import fit as dask_fit
 from matrices import problem
 
 da = pytest.importorskip("dask.array")
@@ -89,7 +89,7 @@ def test_workers_add_up_each_row_once(monkeypatch):
 @pytest.mark.parametrize("sums_done", [0, 1, 3, 4])
 def test_a_failure_says_whether_noise_was_drawn(sums_done, monkeypatch):
     X, y = rows_and_target()
-    added, calls = dask_parts.added, []
+    added, calls = dask_fit._added, []
 
     def failing(*sums):
         calls.append(sums)
@@ -100,7 +100,7 @@ def test_a_failure_says_whether_noise_was_drawn(sums_done, monkeypatch):
     fitted = model().fit(X, y)
     before = vars(fitted).copy()
     with monkeypatch.context() as patch:
-        patch.setattr(dask_parts, "added", failing)
+        patch.setattr(dask_fit, "_added", failing)
         with pytest.raises(KeyboardInterrupt) as caught:
             fitted.fit(cut(X, (250, 350)), y)
     notes = getattr(caught.value, "__notes__", [])

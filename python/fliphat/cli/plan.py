@@ -59,22 +59,5 @@ def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from fliphat.lab.planning.output import show_plan
 
-    return show_plan(
-        dim=chosen.dim,
-        sparsity=chosen.sparsity,
-        epsilon=chosen.epsilon,
-        delta=chosen.delta,
-        rounds=chosen.rounds,
-        coefficient=chosen.coefficient,
-        context_scale=chosen.context_scale,
-        reward_scale=chosen.reward_scale,
-        rounds_per_user=chosen.rounds_per_user,
-        loss=chosen.loss,
-        arms=chosen.arms,
-        matter=chosen.matter,
-        correlation=chosen.correlation,
-        intercept=chosen.intercept,
-        nonzeros=chosen.nonzeros,
-        out=chosen.out,
-        as_json=chosen.json,
-    )
+    given = {name: value for name, value in vars(chosen).items() if name not in ("command", "run", "json")}
+    return show_plan(as_json=chosen.json, **given)

@@ -11,6 +11,11 @@ from typing import Any, Final
 from fliphat.cli._parser import positive
 
 ORDER: Final = 15
+#: Arguments that are called the same here and in :func:`fliphat.simulate`.
+_HANDED_OVER: Final = (
+    "label", "arm", "reward", "rewards", "delta", "orders", "reward_range", "categorical", "drop", "missing",
+    "sparsity", "rows", "most_arms", "most_categories", "most_seconds", "seed",
+)  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -114,31 +119,15 @@ def run(chosen: argparse.Namespace) -> int:
 
     if chosen.out.exists() and not chosen.out.is_dir():
         raise ValueError(f"--out must be a directory, got {str(chosen.out)!r}")
+    changed = {
+        "propensity": _number_or_name(chosen.propensity),
+        "epsilons": chosen.epsilon,
+        "policies": chosen.policy,
+        "ranges": dict(chosen.range),
+        "workers": chosen.workers or cores(),
+    }
     try:
-        study = simulate(
-            chosen.file,
-            label=chosen.label,
-            arm=chosen.arm,
-            reward=chosen.reward,
-            propensity=_number_or_name(chosen.propensity),
-            rewards=chosen.rewards,
-            epsilons=chosen.epsilon,
-            delta=chosen.delta,
-            policies=chosen.policy,
-            orders=chosen.orders,
-            ranges=dict(chosen.range),
-            reward_range=chosen.reward_range,
-            categorical=chosen.categorical,
-            drop=chosen.drop,
-            missing=chosen.missing,
-            sparsity=chosen.sparsity,
-            rows=chosen.rows,
-            most_arms=chosen.most_arms,
-            most_categories=chosen.most_categories,
-            most_seconds=chosen.most_seconds,
-            workers=chosen.workers or cores(),
-            seed=chosen.seed,
-        )
+        study = simulate(chosen.file, **{name: getattr(chosen, name) for name in _HANDED_OVER}, **changed)
     except TableProblems as problems:
         if problems.flags:
             again = shlex.join(["fliphat", *sys.argv[1:], *problems.flags])

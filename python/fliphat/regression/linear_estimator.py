@@ -24,8 +24,7 @@ from fliphat.privacy.priced import PricedRelease
 from fliphat.privacy.scales import MAX_COUNT, NoiseScales
 from fliphat.regression import data, solvers
 from fliphat.regression.dask import arrays
-from fliphat.regression.dask.fit import from_blocks
-from fliphat.regression.dask.parts import parts_from_blocks
+from fliphat.regression.dask.fit import from_blocks, parts_from_blocks
 from fliphat.regression.sklearn_compat import BaseEstimator, NotFittedError
 
 __all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "LinearEstimator", "refuse_unknown"]

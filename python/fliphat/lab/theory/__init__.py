@@ -6,7 +6,10 @@ truth matters, ``true_sparsity`` s*, ``context_bound`` x_max, ``l1_radius`` b_ma
 kappa-underbar.
 
 Every bound is of the form "up to a constant": the numbers here are comparable with each other, and say how
-regret scales, not how large it is. Logarithms are natural unless said otherwise.
+regret scales, not how large it is. That constant, which the paper leaves open, is the argument ``constant``;
+it hides sigma, K (``K^2 log K`` in the proof) and x_max where they are no arguments. Numbers for which a
+theorem says nothing are refused: delta of an upper bound is above 0 and below 1/e, of a lower bound 0 or such
+that ``epsilon^2 < ln(1/delta)``. Logarithms are natural unless said otherwise.
 
 References
 ----------

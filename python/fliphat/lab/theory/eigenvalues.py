@@ -20,20 +20,7 @@ def sparse_eigenvalues(
     """Return the smallest and largest of ``u'Au / u'u`` over vectors with at most s non-zeros.
 
     Exact, by going through all supports of size s (smaller ones are covered: eigenvalues of a submatrix
-    interlace).
-
-    Parameters
-    ----------
-    covariance : array_like, shape (d, d)
-        Symmetric.
-    sparsity : int
-        s, from 1 to d.
-    limit : int
-        Most supports to go through; more raise an error.
-
-    Returns
-    -------
-    phi_min, phi_max : float
+    interlace); more than `limit` supports are refused.
 
     Examples
     --------
@@ -70,17 +57,6 @@ def ar1_sparse_eigenvalues(phi: float, sparsity: int) -> tuple[float, float]:
     same way. For every s they lie between ``(1-|phi|)/(1+|phi|)`` and ``(1+|phi|)/(1-|phi|)``, which they
     approach.
 
-    Parameters
-    ----------
-    phi : float
-        Above -1 and below 1.
-    sparsity : int
-        s, up to 4000.
-
-    Returns
-    -------
-    phi_min, phi_max : float
-
     Examples
     --------
     >>> low, high = ar1_sparse_eigenvalues(0.1, 10)
@@ -97,17 +73,6 @@ def ar1_sparse_eigenvalues(phi: float, sparsity: int) -> tuple[float, float]:
 
 def equicorrelated_sparse_eigenvalues(rho: float, sparsity: int) -> tuple[float, float]:
     """Return the sparse eigenvalues for equal correlations: ``1 - rho`` and ``1 + (s-1) rho``.
-
-    Parameters
-    ----------
-    rho : float
-        At least 0 and below 1.
-    sparsity : int
-        s; for s = 1 both are 1.
-
-    Returns
-    -------
-    phi_min, phi_max : float
 
     Examples
     --------

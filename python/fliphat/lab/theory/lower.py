@@ -42,23 +42,6 @@ def regret_lower_bound(
     ``s* L^(3/2) / epsilon`` for delta = 0 and ``L sqrt(s* ln(1/delta)) / epsilon`` for delta > 0 (Theorem
     "Lower Bound").
 
-    Parameters
-    ----------
-    horizon, dim, sparsity : int
-        T, d and s*, with s* < d.
-    epsilon : float
-    delta : float, default 0.0
-        Above 0, the theorem needs ``epsilon^2 < ln(1/delta)``.
-    noise_scale : float
-        sigma: a factor of both terms in the proof, 1 in the theorem.
-    constant : float
-        The constant of the Omega, which the paper leaves open; so does it what "sufficiently large
-        ``s* ln(d/s*)``" means.
-
-    Returns
-    -------
-    LowerBound
-
     Notes
     -----
     The term for delta > 0 is the paper's claim; its proof has a gap (:func:`gap_in_proof`).
@@ -87,15 +70,6 @@ def gap_in_proof(*, epsilon: float, delta: float = 0.0) -> str | None:
     (below that, the root it bounds does not go to 0 with epsilon); and the lemma by which it passes from
     (epsilon, delta)-DP to zCDP asks for (epsilon(delta), delta)-DP at all delta at once, not at one pair.
 
-    Parameters
-    ----------
-    epsilon : float
-    delta : float, default 0.0
-
-    Returns
-    -------
-    str or None
-
     Examples
     --------
     >>> gap_in_proof(epsilon=1.0) is None
@@ -117,16 +91,6 @@ def lower_bound_threshold(*, horizon: int, dim: int, sparsity: int, delta: float
 
     ``sqrt(s*) ln(d/s*) / sqrt(T)`` for delta = 0, ``sqrt(ln(d/s*) ln(1/delta) / T)`` for delta > 0
     (implication (ii) of Theorem "Lower Bound"); constants that the paper leaves open are taken as equal.
-
-    Parameters
-    ----------
-    horizon, dim, sparsity : int
-        T, d and s*.
-    delta : float, default 0.0
-
-    Returns
-    -------
-    float
 
     Examples
     --------

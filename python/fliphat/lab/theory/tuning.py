@@ -51,24 +51,6 @@ def tuning(
 ) -> Tuning:
     """Return the tuning of Proposition "Estimation Control for Episode l".
 
-    Parameters
-    ----------
-    rows : int
-        N_l, rounds of the episode whose rows are fitted.
-    true_sparsity : int
-        s*.
-    context_bound, l1_radius, noise_scale : float
-        x_max, b_max and sigma.
-    upper_eigenvalue, lower_eigenvalue : float
-        Bounds on the sparse eigenvalues of the episode's covariance; see :func:`sparse_eigenvalues`, and
-        :func:`arm_eigenvalues` for their order in K.
-    constant : float
-        Of ``s >= constant * kappa^2 s*``, which the paper leaves open.
-
-    Returns
-    -------
-    Tuning
-
     Notes
     -----
     Written for theory. The 28 kappa ln N iterations it asks for divide the privacy budget far too often in
@@ -136,21 +118,6 @@ def estimation_error(
         non-private = sigma^2 kappa^2 (s + s*) ln(d) / (lower^2 N)
         private     = sigma^2 kappa^2 (s ln d)^2 ln(ln(N)/delta) ln(N)^3 / (N epsilon)^2
 
-    Parameters
-    ----------
-    rows, dim, sparsity, true_sparsity : int
-        N (at least 3), d, s and s*.
-    epsilon, delta : float
-        0 < delta < 1.
-    noise_scale, upper_eigenvalue, lower_eigenvalue : float
-        As in :func:`tuning`.
-    constant : float
-        Of the bound, which the paper leaves open.
-
-    Returns
-    -------
-    EstimationError
-
     Examples
     --------
     >>> error = estimation_error(rows=4096, dim=400, sparsity=10, true_sparsity=5, epsilon=1.0, delta=0.01,
@@ -183,17 +150,6 @@ def arm_eigenvalues(arms: int, *, constant: float = 1.0) -> tuple[float, float]:
 
     From Theorem "Regret bounds for FLIPHAT": choosing among K arms inflates the largest and deflates the
     smallest.
-
-    Parameters
-    ----------
-    arms : int
-        K, at least 2.
-    constant : float
-        Of both orders, which the paper leaves open.
-
-    Returns
-    -------
-    upper, lower : float
 
     Examples
     --------

@@ -56,27 +56,6 @@ def regret_upper_bound(
 
     and for alpha = infinity ``I = S^2 ln d``, ``J = S^3 ln(d)^2 ln(1/delta) / epsilon^2``.
 
-    Parameters
-    ----------
-    horizon, dim, sparsity, true_sparsity : int
-        T, d, s and s*.
-    epsilon : float
-    delta : float
-        Above 0 and below 1/e.
-    alpha : float, default 0.0
-        Margin exponent: 0 (no margin) to ``math.inf`` (a gap of at least `width` in every round).
-    width : float
-        Delta_*.
-    context_bound, l1_radius : float
-        x_max and b_max.
-    constant : float
-        The constant of the bound, which the paper leaves open. It hides sigma, K (``K^2 log K`` in the proof)
-        and x_max.
-
-    Returns
-    -------
-    UpperBound
-
     Notes
     -----
     The theorem prints ``T^((1-alpha)/2 - 1)`` in I; the appendix (cases 2 to 4) has the -1 outside the
@@ -114,22 +93,9 @@ def privacy_threshold(
     Where ``J_alpha = I_alpha``: with ``S = s + s*``, ``sqrt(S ln(d) ln(1/delta))`` times
     ``(Psi_alpha(T) (1-alpha)/(T^((1-alpha)/2) - 1))^(1/(1+alpha))`` for finite alpha, times 1 for alpha =
     infinity. Remark 2 after the theorem gives the same with ``ln(T)^3 / sqrt(T)`` as the order of that factor
-    at alpha = 0.
-
-    Parameters
-    ----------
-    horizon, dim, sparsity, true_sparsity : int
-        T (at least 2), d, s and s*.
-    delta : float
-        Above 0 and below 1/e.
-    alpha : float, default 0.0
-
-    Returns
-    -------
-    float
-        The open constants of both terms are taken as equal. Remark 3 (the threshold grows with alpha) is
-        about orders in T: the constants in Psi make the values of moderate alpha larger than that of
-        infinity.
+    at alpha = 0. The open constants of both terms are taken as equal. Remark 3 (the threshold grows with
+    alpha) is about orders in T: the constants in Psi make the values of moderate alpha larger than that of
+    infinity.
 
     Examples
     --------
