@@ -13,6 +13,7 @@ from fliphat import PrivateLinear, kernels, reference
 from fliphat.fit.dense import KnownLinear, parts
 from fliphat.fit.dense.chain import Chain, Step
 from fliphat.fit.dense.parts import RADIUS, RowMap, entry_weights, sensitivity_squared
+from fliphat.fit.dense.settings import fewest_rounds, too_wide
 from fliphat.kernels import _fits as fit_kernels
 from fliphat.privacy import composition
 from fliphat.reference import _fits as fit_twins
@@ -284,3 +285,33 @@ def test_columns_are_moved_again_when_rows_leave_the_map_they_were_settled_with(
     assert settled[7] == settled[3] > 0
     assert 0 in settled[8:], settled  # learned again
     assert settled[-1] > 8
+
+
+def test_contexts_that_are_too_wide_are_told_beforehand_from_public_sizes_alone():
+    assert fewest_rounds(100, 10, 1.0, 1e-5) > 5 * fewest_rounds(10, 10, 1.0, 1e-5)
+    assert fewest_rounds(100, 10, 10.0, 1e-5) < fewest_rounds(100, 10, 1.0, 1e-5) / 4
+    assert fewest_rounds(100, 10, 1.0, 1e-5, 4) > 3 * fewest_rounds(100, 10, 1.0, 1e-5)
+    with pytest.warns(UserWarning, match=r"with 3,000 columns and 50 arms.*rounds.*or FLIPHAT"):
+        PrivateLinear(50, 3000, 0.5, 1e-6, context_norm=1.0)
+    PrivateLinear(10, 500, 1.0, 1e-6, context_norm=1.0)  # warnings are errors here: none
+
+
+@pytest.mark.parametrize(("dim", "low", "high"), [(80, -1.0, 0.3), (4, 0.5, 2.0)])
+def test_what_is_called_too_wide_does_not_learn_and_the_rest_does(dim, low, high):
+    """Share of what contexts are worth that is earned in the second half, on both sides of the rule."""
+    rng, rounds = np.random.default_rng(11), 3000
+    contexts = rng.uniform(-1, 1, (rounds, dim))
+    scores = contexts @ rng.normal(size=(dim, 4)) * (12 / dim) ** 0.5
+    labels = (scores + 0.5 * rng.gumbel(size=scores.shape)).argmax(axis=1)
+    assert (too_wide(rounds, dim, 4, 1.0, 1e-4) is not None) == (dim == 80)
+    policy = PrivateLinear(4, dim, 1.0, 1e-4, context_norm=(dim / 3) ** 0.5, seed=11)
+    won, at = np.zeros(rounds), 0
+    while at < rounds:
+        part = slice(at, at + min(policy.remaining, rounds - at))
+        decisions = policy.select_batch(contexts[part])
+        won[part] = decisions.arms == labels[part]
+        policy.update_batch(decisions, won[part])
+        at = part.stop
+    constant = np.bincount(labels).max() / rounds
+    gain = (won[rounds // 2 :].mean() - constant) / ((scores.argmax(axis=1) == labels).mean() - constant)
+    assert low < gain < high

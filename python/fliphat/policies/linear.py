@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from fliphat import arguments
 from fliphat.fit import read_settings
 from fliphat.fit.dense import ArmScores, Dense, DenseSettings
 from fliphat.fit.dense.arms import ArmTable
+from fliphat.fit.dense.settings import too_wide
 from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
@@ -25,6 +27,9 @@ from fliphat.policies.store.options import Store, StoreLike, as_store
 from fliphat.policies.types import Decision, Decisions, SnapshotError, StoreError
 
 __all__ = ["PrivateLinear"]
+
+#: Rounds that hardly anybody has: contexts that would need more are too wide, whoever plays.
+_MOST_ROUNDS: Final = 10**6
 
 
 class PrivateLinear(LivePolicy):
@@ -124,6 +129,16 @@ class PrivateLinear(LivePolicy):
             dtype=dtype,
             seed=seed,
         )
+        wide = too_wide(
+            _MOST_ROUNDS,
+            settings.dim,
+            table.slots if settings.disjoint else 1,
+            settings.epsilon,
+            settings.delta,
+            settings.rounds_per_user,
+        )
+        if wide is not None:
+            warnings.warn(wide, stacklevel=2)
         place = as_store(store)
         if place.where is not None:
             table.to_record()  # refuses ids that a store can't hold, before there is one

@@ -290,3 +290,13 @@ def test_a_hostile_name_stays_text(tmp_path):
     assert "<script" not in page and "<b>x" not in page
     assert "<script" not in found._repr_html_()
     assert found.recommended is None and "no private policy is clearly better" in str(found)
+
+
+def test_a_study_says_where_contexts_are_too_wide_for_its_rows():
+    rng = np.random.default_rng(2)
+    table = {f"x{column}": rng.random(200) for column in range(12)} | {"arm": rng.choice(["a", "b"], 200)}
+    wide = fliphat.simulate(
+        table, label="arm", policies=["PrivateLinear"], epsilons=[0.3, 10.0], orders=1
+    ).warnings
+    (said,) = (one for one in wide if "columns and" in one)
+    assert said.startswith("PrivateLinear: with 12 columns and 2 arms") and "epsilon = 0.3" in said

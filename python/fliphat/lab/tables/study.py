@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from fliphat import arguments
 from fliphat.contexts.encoder import Encoder, Range
+from fliphat.fit.dense.settings import too_wide
 from fliphat.lab.display import Progress
 from fliphat.lab.experiments.run.executors import open_executor
 from fliphat.lab.tables.bandit import MOST_ARMS, Logged, TableBandit, make_bandit
@@ -339,12 +340,21 @@ def simulate(
         logged=isinstance(bandit.outcomes, Logged),
         results=tuple(results),
         delta=public.delta,
-        warnings=bandit.warnings,
+        warnings=(*bandit.warnings, *_too_wide(len(bandit), public, cells)),
         skipped=tuple(skipped),
         complete=complete,
         settings=settings,
         encoder=bandit.features.encoder,
     )
+
+
+def _too_wide(rows: int, public: StudyNumbers, cells: Sequence[tuple[str, float | None]]) -> Iterator[str]:
+    """Yield what to say of PrivateLinear's contexts where the rows are too few for their columns."""
+    for policy, epsilon in cells:
+        if policy == "PrivateLinear" and epsilon is not None:
+            said = too_wide(rows, public.columns - 1, public.arms, epsilon, public.delta)
+            if said is not None:
+                yield f"PrivateLinear: {said}"
 
 
 def _milliseconds(estimated: float) -> int:
