@@ -2,7 +2,8 @@
 
 ::
 
-    python benches/update_readme.py          # from the CSV files in docs/figures, and from the code
+    fliphat bench --repeats 10 > benches/speed.txt    # of a wheel, nothing beside it
+    python benches/update_readme.py          # from that, the CSV files in docs/figures, and the code
     python benches/update_readme.py --run    # run the experiments behind the table first, all repeats
 
 `tests/project/test_readme.py` fails as long as this would change anything.
@@ -27,6 +28,10 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 BESIDE = ROOT / "docs" / "beside-others.md"
 FIGURES = ROOT / "docs" / "figures"
+RACES = ROOT / "docs" / "speed.md"
+SPEED = ROOT / "benches" / "speed.txt"
+#: The kernels that the algorithm rests on.
+MISSION = ("peel laplace", "peel exponential", "clipped_gradient", "project_l1", "laplace")
 EXPERIMENTS = ("regret-vs-time", "regret-vs-delta", "cost-of-proof")
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
 ROUNDS = 20_000
@@ -120,6 +125,33 @@ def libraries() -> str:
     return real_data.rewards(real_data.open_kept(real_data.KEPT))
 
 
+def races() -> list[list[str]]:
+    """Return the cells of the table that `fliphat bench` printed, header first."""
+    lines = [line for line in SPEED.read_text().splitlines() if line.startswith("| ") and "| ---" not in line]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def gain(cells: Sequence[str]) -> float:
+    """Return how many times faster than the best NumPy a kernel is."""
+    return float(cells[races()[0].index("x best NumPy")])
+
+
+def speed(chosen: Sequence[Sequence[str]] | None = None) -> str:
+    """Return the table of races, all of them unless some are given."""
+    header, *rows = races()
+    table = [header, ["---"] * len(header), *(rows if chosen is None else chosen)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
+
+
+def worst_and_best() -> str:
+    """Return of each of the algorithm's kernels the sizes that win least and most over the best NumPy."""
+    chosen: list[list[str]] = []
+    for kernel in MISSION:
+        own = sorted((cells for cells in races()[1:] if cells[0].startswith(kernel)), key=gain)
+        chosen += own[:1] + own[1:][-1:]
+    return speed(chosen)
+
+
 def row(name: str, values: list[float], *, bold: bool = False) -> str:
     """Return a row of the table; what does not depend on epsilon stands in the first column alone."""
     cells = [f"**{spaced(value)}**" if bold else spaced(value) for value in values]
@@ -132,9 +164,15 @@ def spaced(value: float) -> str:
     return f"{round(value):,}".replace(",", " ")
 
 
-def updated(text: str, blocks: Sequence[str] = ("regret", "guarantee")) -> str:
+def updated(text: str, blocks: Sequence[str] = ("regret", "guarantee", "speed")) -> str:
     """Return the README, or the page beside it, with today's numbers."""
-    contents = {"regret": table, "libraries": libraries, "guarantee": guarantee}
+    contents = {
+        "regret": table,
+        "libraries": libraries,
+        "guarantee": guarantee,
+        "speed": worst_and_best,
+        "races": speed,
+    }
     for name in blocks:
         content = contents[name]()
         block = rf"(<!-- {name}: benches/update_readme.py -->\n).*?(<!-- end -->)"
@@ -159,6 +197,7 @@ def main() -> None:
                 raise SystemExit(f"{name} failed")
     README.write_text(updated(README.read_text(encoding="utf-8")), encoding="utf-8")
     BESIDE.write_text(updated(BESIDE.read_text(encoding="utf-8"), ["libraries"]), encoding="utf-8")
+    RACES.write_text(updated(RACES.read_text(encoding="utf-8"), ["races"]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -52,12 +52,17 @@ def test_both_runs_at_the_published_delta_agree():
     assert again == update_readme.regret("regret-vs-time", policy="FLIPHAT")
 
 
-def test_the_rows_on_speed_are_those_of_the_full_table():
-    full = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
-    section = README.split("## Speed")[1].split("## ")[0]
-    rows = [line.rstrip(" |") for line in section.splitlines() if line.startswith("| ")]
-    assert len(rows) == 5  # the header and four kernels
-    assert all(any(line.startswith(row) for line in full.splitlines()) for row in rows)
+def test_the_tables_of_speed_are_the_kept_races_and_a_wrong_ratio_would_be_noticed():
+    page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert update_readme.updated(page, ["races"]) == page
+    row = next(line for line in README.splitlines() if line.startswith("| peel laplace"))
+    for text, blocks in ((README, ["speed"]), (page, ["races"])):
+        wrong = text.replace(row, row.replace(" ms |", " s |"))
+        assert wrong != text and update_readme.updated(wrong, blocks) == text
+    # Of the kernels that are shown, the worst ratio is among them.
+    own = [cells for cells in update_readme.races()[1:] if cells[0].startswith(update_readme.MISSION)]
+    worst = min(own, key=update_readme.gain)
+    assert f"| {worst[0]} | {worst[1]} |" in README.split("## Speed")[1].split("## ")[0]
 
 
 def test_the_sections_and_links_are_there():

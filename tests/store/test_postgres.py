@@ -16,6 +16,7 @@ from fliphat.policies import CopyError, StoreError
 from fliphat.policies.engine import faults, lifecycle
 from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.keeping import Release
+from fliphat.policies.store import tables
 from fliphat.policies.store.postgres import connections
 from fliphat.policies.store.postgres import worker as shared
 from policy_model import DIM, GROWTH, Model, same
@@ -498,6 +499,26 @@ def test_a_store_opens_with_the_arguments_it_was_made_with(url):
         assert policy.guarantee.epsilon == 2.5
     with pytest.raises(StoreError, match=r"epsilon was 2\.5, got 1\.0"):
         open_store(url)
+
+
+def test_a_worker_of_another_version_is_refused_while_others_play(server, url, monkeypatch):
+    """There is no upgrade in place: the database is of one format, and only its workers get in."""
+    with open_store(url) as policy:
+        policy.select(ONES)
+        for version, words in (
+            (tables.FORMAT + 1, "an earlier version"),
+            (tables.FORMAT - 1, "a newer version"),
+        ):
+            with monkeypatch.context() as patched:
+                patched.setattr(tables, "FORMAT", version)
+                with pytest.raises(StoreError, match=words):
+                    open_store(url)
+            policy.select(ONES)
+        assert policy.rounds == 3 and table(server, url, "SELECT format FROM fliphat_policy") == [
+            (tables.FORMAT,)
+        ]
+        with open_store(url) as other:  # one of the same version goes on
+            assert other.rounds == 3
 
 
 def test_schemas_of_one_database_hold_policies_of_their_own(server, url):
