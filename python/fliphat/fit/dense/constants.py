@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["DenseTuning"]
 
@@ -73,7 +73,7 @@ class DenseTuning:
     prior_spread: float = 0.5
     prior_more: float = 4.0
     intercept_prior: float = 0.01
-    level_width: float = 6.0
+    level_width: float = 7.0
     least_spread: float = 0.02
     spread: float = 0.25
     apart: float = 0.05
@@ -81,3 +81,14 @@ class DenseTuning:
     third_discount: float = 0.65
     fourth_discount: float = 0.75
     stale: float = 0.2
+
+    @classmethod
+    def of(cls, dim: int) -> DenseTuning:
+        """Return the constants for so many columns: few of them get smaller shares beside arms' rewards."""
+        usual, part = cls(), min(1.0, dim / 8)
+        return replace(
+            usual,
+            column_share=max(usual.column_share * part, 0.1),
+            moment_share=usual.moment_share * part,
+            square_share=usual.square_share * part,
+        )

@@ -79,7 +79,7 @@ class Dense:
 
     def __init__(self, settings: DenseSettings) -> None:
         if settings.constants is None:
-            settings = dataclasses.replace(settings, constants=DenseTuning())
+            settings = dataclasses.replace(settings, constants=DenseTuning.of(settings.dim))
         assert settings.constants is not None
         self.settings, self._constants = settings, settings.constants
         #: The table of arms as it is now: the one thing here that changes, publicly, between rounds.
