@@ -1,5 +1,6 @@
 import doctest
 import importlib
+import inspect
 import pkgutil
 import subprocess
 import sys
@@ -60,3 +61,12 @@ def test_import_needs_only_numpy():
 def test_read_probe_reads_everything():
     words = np.arange(1001, dtype=np.uint64)
     assert _native.read_all(words, 2) == np.bitwise_xor.reduce(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("FLIPHAT", 17), ("PrivateLinear", 15), ("PrivateSparseRegressor", 15), ("PrivateSparseClassifier", 15)],
+)
+def test_constructors_stay_small(name, most):
+    """What only one fit or one store has belongs to `Pursuit`, `Iht` or `Store`."""
+    assert len(inspect.signature(getattr(fliphat, name)).parameters) <= most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Final
 
@@ -125,30 +126,6 @@ def paper(*, environment: Environment, seed: int, **options: Any) -> Fliphat:
         return Fliphat(environment.dim, b_max=b_max, rng=rng, **options)
 
 
-@stable_name("random")
-def random(*, environment: Environment, seed: int) -> UniformRandom:
-    """Return the policy that plays at random."""
-    return UniformRandom(environment.dim, seed=seed)
-
-
-@stable_name("lasso")
-def lasso(*, environment: Environment, seed: int, **options: Any) -> LassoBandit:
-    """Return the sparsity-agnostic Lasso bandit."""
-    return LassoBandit(environment.dim, seed=seed, **options)
-
-
-@stable_name("greedy_iht")
-def greedy_iht(*, environment: Environment, seed: int, **options: Any) -> GreedyIHT:
-    """Return greedy iterative hard thresholding without noise."""
-    return GreedyIHT(environment.dim, seed=seed, **options)
-
-
-@stable_name("linucb")
-def linucb(*, environment: Environment, seed: int, **options: Any) -> LinUCB:
-    """Return ridge LinUCB."""
-    return LinUCB(environment.dim, seed=seed, **options)
-
-
 @stable_name("peer")
 def peer(*, environment: Environment, seed: int, name: str, **options: Any) -> Baseline:
     """Return a private linear bandit of others, by its name in `fliphat.lab.peers`."""
@@ -157,19 +134,22 @@ def peer(*, environment: Environment, seed: int, name: str, **options: Any) -> B
     return made
 
 
-@stable_name("thresholded_lasso")
-def thresholded_lasso(*, environment: Environment, seed: int, **options: Any) -> ThresholdedLasso:
-    """Return the thresholded Lasso bandit."""
-    return ThresholdedLasso(environment.dim, seed=seed, **options)
+def _of_dim(name: str, policy: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the maker of a policy that is told no more of an environment than its dim."""
+
+    def make(*, environment: Environment, seed: int, **options: Any) -> Any:
+        return policy(environment.dim, seed=seed, **options)
+
+    # Other processes look a maker up by its name.
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"Return :class:`fliphat.lab.baselines.{policy.__name__}` for an environment."
+    return stable_name(name)(make)
 
 
-@stable_name("explore_then_commit")
-def explore_then_commit(*, environment: Environment, seed: int, **options: Any) -> ExploreThenCommit:
-    """Return explore-the-sparsity-then-commit."""
-    return ExploreThenCommit(environment.dim, seed=seed, **options)
-
-
-@stable_name("doubly_robust_lasso")
-def doubly_robust_lasso(*, environment: Environment, seed: int, **options: Any) -> DoublyRobustLasso:
-    """Return the doubly robust Lasso bandit."""
-    return DoublyRobustLasso(environment.dim, seed=seed, **options)
+random = _of_dim("random", UniformRandom)
+lasso = _of_dim("lasso", LassoBandit)
+greedy_iht = _of_dim("greedy_iht", GreedyIHT)
+linucb = _of_dim("linucb", LinUCB)
+thresholded_lasso = _of_dim("thresholded_lasso", ThresholdedLasso)
+explore_then_commit = _of_dim("explore_then_commit", ExploreThenCommit)
+doubly_robust_lasso = _of_dim("doubly_robust_lasso", DoublyRobustLasso)
