@@ -15,6 +15,7 @@ pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
 from fliphat import FLIPHAT, Iht
+from fliphat.fit.iht.fit import IhtFit
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.serve import Client, ServerError
 from served import OPERATOR, SERVE, WRITE, Process, served
@@ -132,6 +133,36 @@ def test_a_worker_that_nobody_asks_shows_what_others_released(url):
             threading.Event().wait(0.05)
         assert told["values"] == seen
         assert b"fliphat_rounds_total 4.0" in server.ask("GET", "/metrics", token=None)[1]
+
+
+def test_ready_says_no_while_another_worker_hangs_in_its_fit_and_there_is_no_room_ahead(url, monkeypatch):
+    def opened():
+        return FLIPHAT(dim=DIM, sparsity=1, epsilon=1.0, delta=0.01, fit=Iht(), first_episode=3, store=url)
+
+    begun, go_on, run = threading.Event(), threading.Event(), IhtFit.run
+    monkeypatch.setattr(IhtFit, "run", lambda *given: (begun.set(), go_on.wait(60), run(*given))[2])
+    with opened() as hangs, opened() as plays, served(opened) as server:
+        for _ in range(3):
+            hangs.select(GOOD)
+        thread = threading.Thread(target=hangs.select, args=(GOOD,))
+        thread.start()
+        try:
+            assert begun.wait(30)
+            assert server.ask("GET", "/readyz", token=None)[0] == 200  # there is room to play ahead
+            while not plays._engine.waits_for_a_fit:
+                plays.select(GOOD)
+                plays._engine.refresh()
+            time.sleep(0.6)  # what was kept just before is believed for half a second
+            status, told = server.ask("GET", "/readyz", token=None)
+            assert status == 503 and "another worker computes" in told["detail"]
+        finally:
+            go_on.set()
+            thread.join(60)
+        for _ in range(100):
+            if server.ask("GET", "/readyz", token=None)[0] == 200:
+                break
+            time.sleep(0.1)
+        assert server.ask("GET", "/readyz", token=None)[0] == 200
 
 
 def test_a_batch_goes_on_in_the_next_episode_where_others_took_the_room(url, monkeypatch):
