@@ -30,6 +30,19 @@ def draws_are_charged(request):
     assert not (seen.stray and place.startswith(ONLY_FITS_DRAW)), "noise was drawn that no fit accounts for"
 
 
+def pytest_sessionfinish(session):
+    """Hand what a worker of xdist observed to whoever sums it up."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["observed"] = dict(_SEEN)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Add what a worker observed; one that crashed says nothing."""
+    for name, count in getattr(node, "workeroutput", {}).get("observed", {}).items():
+        _SEEN[name] += count
+
+
 def pytest_terminal_summary(terminalreporter):
     """Say how much was observed."""
     terminalreporter.write_line("{draws} draws of {fits} fits were priced again".format(**_SEEN))
