@@ -392,8 +392,8 @@ MUTANTS = [
     Mutant(
         "a pilot priced for half of what a row moves",
         "python/fliphat/fit/pursuit/pilot.py",
-        "PickNoise(_STEPS, 100 * _STEPS), PickNoise(_STEPS, 100 * _STEPS)",
-        "PickNoise(_STEPS // 2, 100 * _STEPS), PickNoise(_STEPS // 2, 100 * _STEPS)",
+        "PickNoise(STEPS, 100 * STEPS), PickNoise(STEPS, 100 * STEPS)",
+        "PickNoise(STEPS // 2, 100 * STEPS), PickNoise(STEPS // 2, 100 * STEPS)",
         "tests/fit/test_observed_draws.py::test_fits_of_every_kind_are_observed_and_charged",
         "everyone whose round is in a pilot",
     ),
@@ -408,8 +408,8 @@ MUTANTS = [
     Mutant(
         "a pilot counts in twice the steps that it is priced for",
         "python/fliphat/fit/pursuit/pilot.py",
-        "(_MOST, _STEPS),",
-        "(_MOST, 2 * _STEPS),",
+        "(_MOST, STEPS),",
+        "(_MOST, 2 * STEPS),",
         "tests/fit/test_observed_draws.py::test_a_pilot_is_priced_for_the_steps_that_its_kernel_counts_in",
         "everyone whose round is in a pilot",
     ),

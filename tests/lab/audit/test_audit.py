@@ -9,10 +9,12 @@ from fliphat import FLIPHAT, Iht, _native, cli
 from fliphat.lab.audit import Case, Finding, audit_case
 from fliphat.lab.audit import pursuit as _audit_pursuit
 from fliphat.lab.audit.bounds import bound_event, choose_event, clopper_pearson, epsilon_bound
+from fliphat.lab.audit.fliphat import database_cases
 from fliphat.lab.audit.replay import replaying
 from fliphat.lab.audit.steps import recorded_steps
 from fliphat.lab.audit.table import all_cases
 from fliphat.regression import PrivateSparseRegressor
+from postgres_server import running_server
 from pursuit_question import question
 
 CASES = all_cases()
@@ -26,10 +28,18 @@ def test_claims_stand_and_controls_are_caught(case):
     assert finding.as_it_should_be, finding
 
 
+def test_a_policy_in_a_database_keeps_its_claim_and_its_control_is_caught():
+    with running_server() as server:
+        claim, control = database_cases(server.new)
+        for case in (claim, control):
+            finding = audit_case(case, 100_000 * case.cost, seed=11, threads=2)
+            assert finding.as_it_should_be and finding.control == (case is control), finding
+
+
 def test_there_are_controls_and_claims():
     controls = [case.name for case in CASES if case.broken is not None]
     assert len(CASES) - len(controls) >= 20
-    assert len(controls) == 25
+    assert len(controls) == 29
     assert "FLIPHAT, pursuit, a pick that follows another, noise at 2/3" in controls
     assert "FLIPHAT, noise at 2/3 of what is needed" in controls
     assert "FLIPHAT, an episode's rows used twice" in controls

@@ -24,7 +24,7 @@ from fliphat.fit.release import Noise
 from fliphat.fit.settings import Settings
 from fliphat.privacy.priced import PickNoise, PricedRelease, fit_scales
 
-__all__ = ["PilotPlan", "facts", "length", "plan", "run"]
+__all__ = ["NEAR", "STEPS", "PilotPlan", "facts", "length", "plan", "run"]
 
 #: Rounds of a pilot, times mu.
 _ROUNDS: Final = 45.0
@@ -32,7 +32,7 @@ _ROUNDS: Final = 45.0
 _FEWEST: Final = 60
 
 #: Counts are scored in this many steps, so that a scale has digits enough.
-_STEPS: Final = 2**10
+STEPS: Final = 2**10
 
 #: Distances reach from 2**-20 to 2**20 scales, by quarters of a factor of two.
 _OCTAVES, _QUARTERS = 20, 4
@@ -48,6 +48,9 @@ _USUAL_DISTANCE: Final = 1.02
 
 #: Places are multiples of this many distances, and what is within two of these steps counts for them.
 _STEP: Final = 0.7
+
+#: What counts as near a candidate, of both picks.
+NEAR: Final = (_FACTOR, _STEP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +72,7 @@ def plan(told: Told, settings: Settings, accounting: str) -> PilotPlan:
     """Return the plan of a policy's pilot."""
     # Replacing one row changes one distance and one place, each of which moves a count by 1.
     release = fit_scales(
-        [PickNoise(_STEPS, 100 * _STEPS), PickNoise(_STEPS, 100 * _STEPS)],
+        [PickNoise(STEPS, 100 * STEPS), PickNoise(STEPS, 100 * STEPS)],
         epsilon=settings.epsilon,
         delta=settings.delta,
         users=settings.rounds_per_user,
@@ -94,8 +97,8 @@ def run(
         present.view(np.uint8),
         distances,
         np.log1p(np.abs(points)),
-        (_FACTOR, _STEP),
-        (_MOST, _STEPS),
+        NEAR,
+        (_MOST, STEPS),
         (first, second),
         noise,
     )

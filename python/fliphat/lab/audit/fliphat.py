@@ -14,8 +14,10 @@ closely. Noise is calibrated for that delta, so noise that is too small by a fac
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +28,10 @@ from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Case, Counter, View
 from fliphat.lab.audit.replay import FitCall, Recording, replaying
 from fliphat.lab.audit.steps import record_by
+from fliphat.policies.engine.each import Single
 from fliphat.policies.fliphat import FLIPHAT
 
-__all__ = ["policy_cases"]
+__all__ = ["database_cases", "policy_cases"]
 
 _EPSILON, _DELTA = 1.0, 0.2
 
@@ -72,6 +75,10 @@ class _Person:
     delta: float = _DELTA
     #: People who push as one side of the person does. Uneven odds tell more of one pick, even ones of two.
     leaning: int = 1
+    #: Whether rounds are played as the service plays those that wait together: singly, in a group.
+    grouped: bool = False
+    #: Returns an empty database for each policy that is played in one.
+    database: Callable[[], str] | None = None
 
     @property
     def length(self) -> int:
@@ -105,6 +112,26 @@ def policy_cases() -> list[Case]:
             "two fits see the same row, with noise for one",
         ),
         _restored("FLIPHAT, refitted after each restore"),
+        _replayed("FLIPHAT, ids, two episodes where k = 2", _Person((1, 1), covered=2, ids=True)),
+        _replayed(
+            "FLIPHAT, eight rounds over four episodes where k = 2",
+            _Person((2, 2, 2, 2), covered=2, leaning=0),
+            "rows are spread over episodes, and nobody counts them",
+        ),
+        *_ways("in groups", _Person((3, 0), covered=2, leaning=2, grouped=True)),
+    ]
+
+
+def database_cases(database: Callable[[], str]) -> list[Case]:
+    """Return the cases of a policy that is played in a database, of which `database` gives new ones."""
+    return _ways("in a database", _Person((3, 0), covered=2, leaning=2, database=database))
+
+
+def _ways(name: str, person: _Person) -> list[Case]:
+    """Return a claim, that ids keep a person within the limit, and its control, a person who has none."""
+    return [
+        _replayed(f"FLIPHAT {name}, ids, a third round where k = 2", replace(person, ids=True)),
+        _replayed(f"FLIPHAT {name}, a third round where k = 2", person, "three rounds with noise for two"),
     ]
 
 
@@ -194,6 +221,7 @@ def _policy(person: _Person, seed: int | None = None) -> FLIPHAT:
         fit=Iht(warm_start=False, growth=1.0, gradient_clip=1.0, l1_radius=1e6, iterations=1, step_size=1.0),
         rounds_per_user=person.covered,
         seed=seed,
+        store=None if person.database is None else person.database(),
     )
 
 
@@ -208,7 +236,13 @@ def _play(policy: FLIPHAT, person: _Person, rounds: int, side: int) -> None:
     if person.ids:
         users = [f"{policy.episode} {i}" for i in range(policy.rounds, policy.rounds + person.length)]
         users[first : first + rounds] = ["the person"] * rounds
-    policy.update_batch(policy.select_batch(contexts, users), np.full(person.length, _REWARD))
+    decisions: Any
+    if person.grouped:
+        decisions = [None] * person.length
+        policy._select_each(list(map(Single, contexts, users or decisions)), decisions)
+    else:
+        decisions = policy.select_batch(contexts, users)
+    policy.update_batch(decisions, np.full(person.length, _REWARD))
 
 
 def _recorded(policy: FLIPHAT, person: _Person, side: int) -> list[FitCall]:

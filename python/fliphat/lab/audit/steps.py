@@ -205,7 +205,9 @@ def _asked(noise: RecordingNoise) -> tuple[list[Picking], list[tuple[_Integers, 
 
 def record_by(policy: Any, noise: RecordingNoise) -> None:
     """Let a policy's releases be recorded from now on: they show nothing, and its guarantee says so."""
-    policy._fit.noise = lambda episode: noise
+    # A worker of a database plays by a copy of its fit.
+    for fit in (policy._fit, getattr(policy._engine, "_playing_with", (policy._fit,))[0]):
+        fit.noise = lambda episode: noise
 
 
 def counting(record: Callable[[], tuple[Sequence[StepsCall], Sequence[StepsCall]]]) -> Counter:

@@ -10,6 +10,7 @@ from fliphat.lab.audit import CONFIDENCE, Case, Finding, audit_case, mechanism_c
 from fliphat.lab.audit.fliphat import policy_cases
 from fliphat.lab.audit.linear import linear_cases
 from fliphat.lab.audit.peers import peer_cases
+from fliphat.lab.audit.pilot import pilot_cases
 from fliphat.lab.audit.pursuit import pursuit_cases
 from fliphat.lab.audit.regression import regressor_case
 from fliphat.lab.display import Progress, TextTable
@@ -23,7 +24,7 @@ _COLUMNS: Final = ("case", "claimed", "delta", "at least", "runs", "verdict")
 def all_cases() -> list[Case]:
     """Return every case: the mechanisms, what is built on them, and the controls."""
     cases = [*mechanism_cases(), regressor_case(), *policy_cases(), *pursuit_cases(), *linear_cases()]
-    cases += peer_cases()
+    cases += [*pilot_cases(), *peer_cases()]
     return sorted(cases, key=lambda case: case.broken is not None)
 
 
