@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.kernels import _fits as fit_kernels
-from fliphat.lab.peers.peer import CALIBRATIONS, PeerPrivacy, SteppingPeer
+from fliphat.lab.peers.peer import CALIBRATIONS, SteppingPeer
 from fliphat.privacy import epsilon_from_rho, rho_from_epsilon
 
 __all__ = ["PrivateFrankWolfe", "vertex_cost"]
@@ -74,7 +74,6 @@ class PrivateFrankWolfe(SteppingPeer):
     (True, 75)
     """
 
-    notion = "joint"
     protects = "a round's chosen context and reward"
 
     def __init__(
@@ -89,9 +88,9 @@ class PrivateFrankWolfe(SteppingPeer):
         calibration: str = "proven",
         seed: int | None = None,
     ) -> None:
-        super().__init__(dim, seed)
+        super().__init__(dim, epsilon, delta, seed)
         self.calibration = arguments.choice("calibration", calibration, CALIBRATIONS)
-        self.epsilon, self.delta = arguments.positive("epsilon", epsilon), delta
+        self.proven = calibration == "proven"
         self.horizon = arguments.integer("horizon", horizon, 2, 2**31)
         self._radius = arguments.positive("radius", radius)
         self._clip = arguments.positive("gradient_clip", gradient_clip)
@@ -112,18 +111,9 @@ class PrivateFrankWolfe(SteppingPeer):
         self._theta, self._before = np.zeros(self.dim), np.zeros(self.dim)
         self._simulated = seed is not None
 
-    @property
-    def privacy(self) -> PeerPrivacy:
-        """What the picks of all rounds buy together, in zCDP."""
-        cost = vertex_cost(self.scales, self._per_pick)
-        return PeerPrivacy(
-            notion=self.notion,
-            protects=self.protects,
-            epsilon=epsilon_from_rho(cost, self.delta),
-            delta=self.delta,
-            claimed_epsilon=self.epsilon,
-            proven=self.calibration == "proven",
-        )
+    def _bought(self) -> float:
+        """Return what the picks of all rounds buy together, in zCDP."""
+        return epsilon_from_rho(vertex_cost(self.scales, self._per_pick), self.delta)
 
     def _vertex(self, scale: int) -> tuple[int, int]:
         """Return a private column and sign that point down the gradient."""

@@ -25,8 +25,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import binom
 
 from fliphat import arguments
-from fliphat.lab.baselines.baseline import Baseline
-from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, PeerPrivacy, default_norm
+from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, PrivatePeer, default_norm
 from fliphat.lab.peers.rare_switching import largest_quotient
 
 __all__ = ["GarcelonShuffle", "bought", "coin_share", "published_local_epsilon", "shuffled"]
@@ -71,7 +70,7 @@ def bought(entries: int, batch: int, coins: float, delta: float) -> float:
     return best
 
 
-class GarcelonShuffle(Baseline):
+class GarcelonShuffle(PrivatePeer):
     """LinUCB (or greedy ridge) on sums of batches of random bits. Joint for the sums, local for each person.
 
     Parameters
@@ -101,6 +100,9 @@ class GarcelonShuffle(Baseline):
     True
     """
 
+    protects = "a round's chosen context and reward"
+    proven = False  # bits and coins come from NumPy's floats
+
     def __init__(
         self,
         dim: int,
@@ -114,7 +116,7 @@ class GarcelonShuffle(Baseline):
         optimistic: bool = True,
         seed: int | None = None,
     ) -> None:
-        super().__init__(dim, seed)
+        super().__init__(dim, epsilon, delta, seed)
         arguments.choice("calibration", calibration, CALIBRATIONS)
         self._upper = np.triu_indices(self.dim)
         self.entries = len(self._upper[0]) + self.dim
@@ -122,7 +124,6 @@ class GarcelonShuffle(Baseline):
             raise ValueError(
                 f"dim must be at most 198: a person sends one bit for each of {self.entries} entries"
             )
-        self.epsilon, self.delta = arguments.positive("epsilon", epsilon), delta
         self.horizon, self.optimistic = horizon, optimistic
         self._norm, self._clip = (
             default_norm(dim, context_norm),
@@ -137,7 +138,6 @@ class GarcelonShuffle(Baseline):
         self._next = self.batch
         self._sums, self._people = np.zeros(self.entries), 0
         self._new: list[tuple[npt.NDArray[Any], _Floats]] = []
-        self._estimate: _Floats = np.zeros(self.dim)
         self._at: _Floats | None = None
         self._inverse: _Floats | None = None
         self._bonus = 0.0
@@ -155,32 +155,14 @@ class GarcelonShuffle(Baseline):
                 low = middle
         return high
 
-    @property
-    def privacy(self) -> PeerPrivacy:
-        """What the coins buy against everyone who sees the sums."""
-        return PeerPrivacy(
-            notion="joint",
-            protects="a round's chosen context and reward",
-            epsilon=bought(self.entries, self.batch, self.coins, self.delta),
-            delta=self.delta,
-            claimed_epsilon=self.epsilon,
-            proven=False,  # bits and coins come from NumPy's floats
-        )
+    def _bought(self) -> float:
+        """Return what the coins buy against everyone who sees the sums."""
+        return bought(self.entries, self.batch, self.coins, self.delta)
 
     @property
     def local_epsilon(self) -> float:
         """What a person has against who sees all their bits."""
         return math.inf if self.coins == 0 else self.entries * math.log(2 / self.coins - 1)
-
-    @property
-    def remaining(self) -> int:
-        """Rounds until the batch is full."""
-        return max(1, self._next - self.rounds)
-
-    @property
-    def estimate(self) -> _Floats:
-        """What arms are scored by, before any optimism."""
-        return self._estimate
 
     def _bits(self, rows: npt.NDArray[Any], rewards: _Floats) -> npt.NDArray[np.int64]:
         """Return sums over people of the bits that they send: rounded at random, then some made coins."""

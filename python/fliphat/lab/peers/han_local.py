@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.lab.peers.peer import PeerPrivacy, RidgePeer, SteppingPeer
+from fliphat.lab.peers.peer import RidgePeer, SteppingPeer
 from fliphat.lab.peers.statistics import Blocks, GramAndMoment, ReleasedSums
 from fliphat.lab.peers.statistics.rules import Draw, Running
 from fliphat.lab.peers.zheng import published_statistic
@@ -123,6 +123,7 @@ class HanSGD(SteppingPeer):
 
     notion = "local"
     protects = "a round's chosen context and reward, from the server too"
+    proven = False
 
     def __init__(
         self,
@@ -132,8 +133,7 @@ class HanSGD(SteppingPeer):
         gradient_clip: float | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__(dim, seed)
-        self.epsilon = arguments.positive("epsilon", epsilon)
+        super().__init__(dim, epsilon, 0.0, seed)
         clip = math.sqrt(self.dim) / 2 if gradient_clip is None else gradient_clip
         self._clip = arguments.positive("gradient_clip", clip)
         self._length = self._clip * sphere_radius(self.dim, self.epsilon)
@@ -141,17 +141,9 @@ class HanSGD(SteppingPeer):
         self._offset = self._length**2
         self._agrees = 1 / (1 + math.exp(-self.epsilon))
 
-    @property
-    def privacy(self) -> PeerPrivacy:
-        """Pure epsilon-DP of what a person sends."""
-        return PeerPrivacy(
-            notion=self.notion,
-            protects=self.protects,
-            epsilon=self.epsilon,
-            delta=0.0,
-            claimed_epsilon=self.epsilon,
-            proven=False,
-        )
+    def _bought(self) -> float:
+        """Return the claim: pure epsilon-DP of what a person sends."""
+        return self.epsilon
 
     def _send(self, gradient: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return what one person sends."""

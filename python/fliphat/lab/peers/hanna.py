@@ -25,8 +25,7 @@ from scipy.stats import norm as normal
 
 from fliphat import arguments, kernels
 from fliphat.kernels._units import unit_of
-from fliphat.lab.baselines.baseline import Baseline
-from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, PeerPrivacy
+from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, PrivatePeer
 
 __all__ = ["STEPS", "HannaElimination", "laplace_delta", "largest_of", "noisy"]
 
@@ -53,7 +52,7 @@ def laplace_delta(shift: int, scale: int, epsilon: float) -> float:
     return max(0.0, up_to(last) - math.exp(epsilon) * up_to(last - shift)) + 1e-12
 
 
-class HannaElimination(Baseline):
+class HannaElimination(PrivatePeer):
     """Phased elimination with noisy reward sums. Joint, where the law of contexts is public.
 
     Parameters
@@ -88,6 +87,8 @@ class HannaElimination(Baseline):
     (True, True)
     """
 
+    protects = "a round's contexts and reward, where the law of contexts is public"
+
     def __init__(
         self,
         dim: int,
@@ -102,9 +103,8 @@ class HannaElimination(Baseline):
         optimistic: bool = True,
         seed: int | None = None,
     ) -> None:
-        super().__init__(dim, seed)
+        super().__init__(dim, epsilon, delta, seed)
         arguments.choice("calibration", calibration, CALIBRATIONS)
-        self.epsilon, self.delta = arguments.positive("epsilon", epsilon), delta
         self._clip, self._seeded = arguments.positive("reward_clip", reward_clip), seed is not None
         self.noise_scale = math.ceil(2 * STEPS / epsilon)
         if calibration == "proven":
@@ -116,39 +116,26 @@ class HannaElimination(Baseline):
         ) @ vectors.T  # from a direction u to the theta that plays it
         self._mean = largest_of(arms)
         self._width = math.sqrt(2 * math.log(2 * self.dim * horizon / FAILURE)) if optimistic else 1.0
-        self._estimate: _Floats = np.zeros(self.dim)  # whitened
         self._directions = _sphere(self.dim)
         self._length = len(self._directions)
         self._next = self._length
         self._totals = np.zeros(len(self._directions), np.int64)
         self._begun = 0
 
-    @property
-    def privacy(self) -> PeerPrivacy:
-        """What the noise on one reward sum buys: each reward is in one of them."""
+    def _bought(self) -> float:
+        """Return what the noise on one reward sum buys: each reward is in one of them."""
         moved, low, high = 2 * STEPS, 0.0, 2 * STEPS / self.noise_scale
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (
                 (low, middle) if _delta(moved, self.noise_scale, middle) <= self.delta else (middle, high)
             )
-        return PeerPrivacy(
-            notion="joint",
-            protects="a round's contexts and reward, where the law of contexts is public",
-            epsilon=high,
-            delta=self.delta,
-            claimed_epsilon=self.epsilon,
-        )
-
-    @property
-    def remaining(self) -> int:
-        """Rounds until the phase ends."""
-        return max(1, self._next - self.rounds)
+        return high
 
     @property
     def estimate(self) -> _Floats:
         """What the next phase's directions lie around, in the contexts' own coordinates."""
-        return np.asarray(self._whitened @ self._estimate)
+        return np.asarray(self._whitened @ self._estimate)  # which is whitened
 
     def _turns(self, first: int, count: int) -> npt.NDArray[np.int64]:
         """Return which direction each round plays: in turn, public."""

@@ -31,6 +31,7 @@ __all__ = [
     "OptimisticPeer",
     "Peer",
     "PeerPrivacy",
+    "PrivatePeer",
     "RidgePeer",
     "SteppingPeer",
     "default_norm",
@@ -92,12 +93,52 @@ class PeerPrivacy:
         )
 
 
-class Peer(Baseline):
-    """A policy that learns from noisy sums of its rows."""
+class PrivatePeer(Baseline):
+    """A policy with a claim, whose estimate changes at rounds that are known before."""
 
     #: What a guarantee says; see :class:`PeerPrivacy`.
     notion = "joint"
     protects = "a round's contexts and reward"
+    proven = True
+
+    def __init__(self, dim: int, epsilon: float, delta: float, seed: int | None) -> None:
+        super().__init__(dim, seed)
+        self.epsilon, self.delta = arguments.positive("epsilon", epsilon), delta
+        self._estimate: _Floats = np.zeros(self.dim)
+        self._next = 1
+
+    @abstractmethod
+    def _bought(self) -> float:
+        """Return the epsilon that the noise really buys."""
+
+    @property
+    def privacy(self) -> PeerPrivacy:
+        """What the noise buys."""
+        return PeerPrivacy(
+            notion=self.notion,
+            protects=self.protects,
+            epsilon=self._bought(),
+            delta=self.delta,
+            claimed_epsilon=self.epsilon,
+            proven=self.proven,
+        )
+
+    @property
+    def remaining(self) -> int:
+        """Rounds until the estimate may change."""
+        return max(1, self._next - self.rounds)
+
+    @property
+    def estimate(self) -> _Floats:
+        """What arms are scored by, before any optimism."""
+        return self._estimate
+
+    def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        return np.asarray(kernels.select_arms(contexts, self._estimate, self._rng), np.int64)
+
+
+class Peer(PrivatePeer):
+    """A policy that learns from noisy sums of its rows."""
 
     def __init__(
         self,
@@ -110,14 +151,12 @@ class Peer(Baseline):
         delta: float,
         seed: int | None,
     ) -> None:
-        super().__init__(dim, seed)
+        super().__init__(dim, epsilon, delta, seed)
         self.statistic, self.rule, self.noise = statistic, rule, noise
-        self.epsilon, self.delta = arguments.positive("epsilon", epsilon), delta
         rng = None if seed is None else np.random.default_rng([seed, self.dim, 15])
         self._running = rule.running(Noise(statistic, noise, rng))
         self._next = rule.after(0)
         self._new: list[tuple[npt.NDArray[Any], _Floats]] = []
-        self._estimate: _Floats = np.zeros(self.dim)
 
     @staticmethod
     def _proven(statistic: Statistic, rule: Rule, epsilon: float, delta: float) -> VectorNoise:
@@ -126,26 +165,8 @@ class Peer(Baseline):
         assert isinstance(noise, VectorNoise)
         return noise
 
-    @property
-    def privacy(self) -> PeerPrivacy:
-        """What the noise buys."""
-        return PeerPrivacy(
-            notion=self.notion,
-            protects=self.protects,
-            epsilon=bought(self.noise, self.delta),
-            delta=self.delta,
-            claimed_epsilon=self.epsilon,
-        )
-
-    @property
-    def remaining(self) -> int:
-        """Rounds until the next boundary."""
-        return max(1, self._next - self.rounds)
-
-    @property
-    def estimate(self) -> _Floats:
-        """What arms are scored by, before any optimism."""
-        return self._estimate
+    def _bought(self) -> float:
+        return bought(self.noise, self.delta)
 
     @abstractmethod
     def _read(self, released: ReleasedSums) -> None:
@@ -167,9 +188,6 @@ class Peer(Baseline):
     def _release(self, sums: npt.NDArray[np.int64], rows: list[npt.NDArray[Any]]) -> ReleasedSums | None:
         """Release the sums between two boundaries; None where public rules say to wait."""
         return self._running.add(sums, sum(map(len, rows)))
-
-    def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        return np.asarray(kernels.select_arms(contexts, self._estimate, self._rng), np.int64)
 
     def _play_some(self, environment: Environment, most: int) -> Any:
         """Play greedily: the environment draws only what is looked at."""
@@ -337,34 +355,12 @@ class RidgePeer(OptimisticPeer):
         self._use(gram, moment, released)
 
 
-class SteppingPeer(Baseline):
+class SteppingPeer(PrivatePeer):
     """A peer whose estimate changes with every round, greedily played."""
-
-    def __init__(self, dim: int, seed: int | None) -> None:
-        super().__init__(dim, seed)
-        self._estimate: _Floats = np.zeros(self.dim)
-
-    @property
-    @abstractmethod
-    def privacy(self) -> PeerPrivacy:
-        """What the noise buys."""
 
     @abstractmethod
     def _step_on(self, row: npt.NDArray[Any], reward: float) -> None:
         """Learn from one round; `rounds` has counted it already."""
-
-    @property
-    def remaining(self) -> int:
-        """One round."""
-        return 1
-
-    @property
-    def estimate(self) -> _Floats:
-        """What arms are scored by."""
-        return self._estimate
-
-    def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        return np.asarray(kernels.select_arms(contexts, self._estimate, self._rng), np.int64)
 
     def _learn(self, rows: npt.NDArray[Any], rewards: _Floats) -> None:
         # Rewards that came together are learned from one by one, each as the round that it is.
