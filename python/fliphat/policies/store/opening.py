@@ -114,7 +114,7 @@ def _open_directory(engine: Engine, store: Store, policy: str, witness: Witness 
         engine.arm_ids, engine.column_names = (_read(row[name]) for name in ("arm_ids", "column_names"))
         engine.switched_off = _read(row["switched_off"])
         if engine.incarnation:
-            engine.arms = json.loads(row["arms"])
+            engine.arms = _read(row["arms"])
             if engine.settings.seed is not None:
                 engine.rng = np.random.default_rng([engine.settings.seed, engine.incarnation])
         seen = kept.look()
@@ -136,7 +136,10 @@ def _open_directory(engine: Engine, store: Store, policy: str, witness: Witness 
 
 
 def _read(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        raise StoreError("the policy's row is damaged: restore the store") from None
 
 
 def _fill_episode(engine: Engine, kept: SqliteStore, row: EpisodeRow) -> None:

@@ -54,6 +54,7 @@ _LOST: Final = (
 #: Columns of a round, in the order of its checksum.
 ROUND: Final = "round, id, learned, sparse, attempt, played, owner, columns, numbers"
 
+_STATEMENTS: Final = tables.tables("INTEGER", " WITHOUT ROWID")
 _PACKED: Final = struct.Struct("<qqqqqdqqq")
 
 _Result = TypeVar("_Result")
@@ -159,7 +160,9 @@ class SqliteStore(SqlStore):
             files.sync_directory(self.path)
             self._connection = _connected(self.path / FILE)
             self._check()
-            self.kept = self.run("open", lambda tx, again: self.join(tx, policy, options))
+            with _telling_damage():
+                self.kept = self.run("open", lambda tx, again: self.join(tx, policy, options))
+                self._check_tables()
         except BaseException:
             self.close()
             raise
@@ -173,7 +176,7 @@ class SqliteStore(SqlStore):
             with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("BEGIN IMMEDIATE")
-                for statement in tables.tables("INTEGER", " WITHOUT ROWID"):
+                for statement in _STATEMENTS:
                     connection.execute(statement)
                 self.make(_Transaction(connection), policy, options, secret, room, arms)
                 connection.execute("COMMIT")
@@ -190,6 +193,12 @@ class SqliteStore(SqlStore):
                 raise StoreError(f"the store's file {FILE!r} is empty: {_LOST}")
             if self._connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
                 raise StoreError(f"the store's file {FILE!r} is damaged: {_LOST}")
+
+    def _check_tables(self) -> None:
+        """Refuse tables that are not told as they were made: SQLite reads them by their text."""
+        found = {sql for (sql,) in self.rows_of("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+        if found != {statement.strip() for statement in _STATEMENTS}:
+            raise StoreError(f"the store's file {FILE!r} is damaged: {_LOST}")
 
     # Transactions
 
