@@ -61,7 +61,7 @@ def contents(path, copy):
             return None
 
 
-def test_bytes_flipped_in_each_file(tmp_path, fits):
+def test_random_bytes_flipped_in_each_file(tmp_path, fits):
     """A flip in the log drops calls from its end, never a release. One in the file is refused, or is in bytes that
     hold nothing (the contents are the same), or in a column that no checksum covers."""
     killed, states, history = played(tmp_path / "s")
