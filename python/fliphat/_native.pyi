@@ -40,6 +40,7 @@ __all__ = [
     "read_all",
     "read_body",
     "relative_gradient",
+    "release_dense",
     "release_pilot",
     "release_rows",
     "release_sums",
@@ -160,6 +161,18 @@ def arm_sums(
     block_rows: int | None = None,
     simd: str | None = None,
 ) -> NDArray[np.int64]: ...
+def release_dense(
+    rows: _Rows,
+    rewards: NDArray[np.float64],
+    groups: NDArray[np.int64],
+    present: NDArray[np.uint8],
+    public: tuple[int, tuple[float, float], int, int],
+    map: tuple[NDArray[np.float64], NDArray[np.float64]],
+    parts: list[tuple[int, str, int, tuple[int, int], NDArray[np.uint64], int, bool]],
+    secret: bytes | None,
+    noise: SecureNoise | SeededNoise | RecordingNoise,
+    threads: int | None = None,
+) -> tuple[NDArray[np.int64], bytes]: ...
 def release_totals(
     secret: bytes | None,
     parts: list[tuple[int, NDArray[np.int64], int, tuple[int, int], NDArray[np.uint64], int, bool]],
@@ -255,6 +268,7 @@ class PursuitQuestion:
         bounds: tuple[float, int, float, float],
         sigmas: tuple[int, int, int],
         rows: tuple[float, Sequence[int]] | None,
+        board: tuple[float, float, int] | None,
     ) -> Self: ...
     @property
     def length(self) -> int: ...

@@ -53,6 +53,13 @@ def integer(name: str, value: object, low: int, high: int) -> int:
     return number
 
 
+def flag(name: str, value: object) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
 def choice(name: str, value: object, allowed: Collection[str]) -> str:
     """Return ``value`` if it is one of ``allowed``."""
     if not isinstance(value, str) or value not in allowed:

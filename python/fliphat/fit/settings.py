@@ -106,6 +106,7 @@ class Settings:
     start_values: tuple[float, ...] | None = None
     #: Of pursuit: as resolved by the fit, those a store holds, or their name if it holds none.
     constants: Tuning | None = None
+    guard: bool = False
 
     @classmethod
     def checked(
@@ -123,6 +124,7 @@ class Settings:
         reward_scale: object = 1.0,
         reward_range: object = None,
         exploration: PerEpisode = 0.0,
+        guard: object = True,
         dtype: object = "float32",
         seed: object = None,
     ) -> Settings:
@@ -163,6 +165,7 @@ class Settings:
             exploration=_checked_exploration(exploration),
             reward_range=checked_range(reward_range),
             pilot=pilot,
+            guard=arguments.flag("guard", guard) and isinstance(fit, Pursuit),
         )
         return common._with_pursuit(fit) if isinstance(fit, Pursuit) else common._with_iht(fit)
 

@@ -15,16 +15,19 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Literal, Self
+from collections.abc import Hashable, Iterable
+from typing import Any, Literal, Self
 
 import numpy.typing as npt
 
 from fliphat.fit import make_fit, read_settings
+from fliphat.fit.dense import DenseSettings, named_settings
+from fliphat.fit.dense.arms import ArmTable
 from fliphat.fit.options import Iht, PerEpisode, Pursuit
 from fliphat.fit.settings import EngineSettings, Settings
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit
-from fliphat.policies.live import LivePolicy
+from fliphat.policies.named import NamedArms, arm_table, opened_named
 from fliphat.policies.store.opening import kept_choices, opened_engine, recorded_settings
 from fliphat.policies.store.options import Store, StoreLike, as_store
 from fliphat.policies.types import SnapshotError
@@ -32,7 +35,7 @@ from fliphat.policies.types import SnapshotError
 __all__ = ["FLIPHAT"]
 
 
-class FLIPHAT(LivePolicy):
+class FLIPHAT(NamedArms):
     """Private sparse linear bandit: rounds in, arms out, one estimate an episode.
 
     In an episode every round plays the arm that scores best under one public estimate. When the episode is
@@ -47,6 +50,11 @@ class FLIPHAT(LivePolicy):
         s, coordinates an estimate may have; a little above the number that matter.
     epsilon, delta : float
         The privacy budget, for the whole life of the policy. ``delta=0`` asks for pure privacy.
+    arms : sequence of hashable, or int, optional
+        Names of the arms, all different; a number K stands for ``0, ..., K - 1``. A round then brings one
+        context of shape (dim,), every arm has coefficients of its own, and `add_arm` and `remove_arm` change
+        the arms. All columns are released with noise, so `dim` is at most some hundreds. Without names a
+        round brings a context for each arm, and all arms share coefficients, as in the paper.
     fit : Pursuit or Iht, optional
         :class:`~fliphat.Pursuit`, the default, is ours. :class:`~fliphat.Iht` is noisy iterative hard
         thresholding, the paper's fit. A store goes on with the fit it was made with.
@@ -67,6 +75,10 @@ class FLIPHAT(LivePolicy):
         The public share of rounds, from 0 to 1, that play a uniform arm instead of a best one: one number,
         one for each episode (the last one repeats), or a function of the episode's number. With a share
         above 0 every arm has a chance, `Decision.probability`, that off-policy evaluation can divide by.
+        Named arms are also explored by draws from what is known of them.
+    guard : bool
+        Whether uniform play, or the best constant arm, is played instead where `scoreboard` says that the
+        policy earns less. It follows from what is released anyway, and costs no privacy. Not with ``Iht``.
     dtype : {"float32", "float64"}
         How chosen rows and rewards are kept.
     seed : int, optional
@@ -92,9 +104,15 @@ class FLIPHAT(LivePolicy):
     True
     >>> decision.arm in range(3), policy.guarantee.proven
     (True, True)
+
+    Arms with names, and one context a round:
+
+    >>> policy = FLIPHAT(dim=5, sparsity=5, epsilon=1.0, delta=1e-6, arms=["red", "blue"], reward_range=(0, 1))
+    >>> policy.select(np.zeros(5)).arm in policy.arms
+    True
     """
 
-    _settings: Settings
+    _settings: Any
 
     def __init__(
         self,
@@ -103,6 +121,7 @@ class FLIPHAT(LivePolicy):
         epsilon: float,
         delta: float,
         *,
+        arms: Iterable[Hashable] | int | None = None,
         fit: Pursuit | Iht | None = None,
         loss: Literal["squared", "logistic"] = "squared",
         rounds_per_user: int = 1,
@@ -111,6 +130,7 @@ class FLIPHAT(LivePolicy):
         reward_scale: float | Literal["estimate"] = 1.0,
         reward_range: tuple[float, float] | None = None,
         exploration: PerEpisode = 0.0,
+        guard: bool = True,
         dtype: npt.DTypeLike = "float32",
         seed: int | None = None,
         store: StoreLike = None,
@@ -118,10 +138,33 @@ class FLIPHAT(LivePolicy):
         # A store goes on with the fit, the noise and the constants it was made with, whatever a new one would
         # get; that of another policy is refused by whoever opens it, and says what is wrong.
         place = as_store(store)
+        if arms is not None:
+            if fit is not None:
+                raise ValueError("fit must be left out with named arms: they have a fit of their own")
+            table = arm_table(arms)
+            settings = named_settings(
+                arms=table.slots,
+                dim=dim,
+                sparsity=sparsity,
+                epsilon=epsilon,
+                delta=delta,
+                loss=loss,
+                rounds_per_user=rounds_per_user,
+                first_episode=first_episode,
+                context_scale=context_scale,
+                reward_scale=reward_scale,
+                reward_range=reward_range,
+                exploration=exploration,
+                guard=guard,
+                dtype=dtype,
+                seed=seed,
+            )
+            self._begin_named(settings, table, place)
+            return
         kept = kept_choices(place)
         if fit is None and kept is not None and kept.fit == Iht.name:
             fit = Iht()
-        settings = Settings.checked(
+        checked = Settings.checked(
             dim=dim,
             sparsity=sparsity,
             epsilon=epsilon,
@@ -134,13 +177,14 @@ class FLIPHAT(LivePolicy):
             reward_scale=reward_scale,
             reward_range=reward_range,
             exploration=exploration,
+            guard=guard,
             dtype=dtype,
             seed=seed,
         )
         if kept is not None and kept.fit in (Pursuit.name, Iht.name):
-            constants = kept.constants if settings.fit == kept.fit else None
-            settings = dataclasses.replace(settings, accounting=kept.accounting, constants=constants)
-        self._begin(opened_engine(make_fit(settings), place, policy="FLIPHAT"))
+            constants = kept.constants if checked.fit == kept.fit else None
+            checked = dataclasses.replace(checked, accounting=kept.accounting, constants=constants)
+        self._begin(opened_engine(make_fit(checked), place, policy="FLIPHAT"))
 
     @classmethod
     def open(
@@ -183,6 +227,8 @@ class FLIPHAT(LivePolicy):
     @classmethod
     def _engine_for(cls, settings: EngineSettings, store: Store) -> Engine:
         """Refuse another policy's settings."""
+        if isinstance(settings, DenseSettings) and settings.sparsity is not None:
+            return opened_named(settings, ArmTable(["an arm"]), store)
         if not isinstance(settings, Settings):
             raise SnapshotError(f"the file holds another policy, of fit {settings.fit!r}, not a FLIPHAT")
         return super()._engine_for(settings, store)
@@ -215,6 +261,9 @@ class FLIPHAT(LivePolicy):
 
     def __repr__(self) -> str:
         s = self._settings
+        if self._named:
+            arms = len(self.arms)
+            return f"FLIPHAT({arms} arms, dim={s.dim}, epsilon={s.epsilon}, delta={s.delta})"
         return f"FLIPHAT(dim={s.dim}, sparsity={s.sparsity}, epsilon={s.epsilon}, delta={s.delta})"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
+from fliphat.fit.board import UNIFORM
 from fliphat.fit.dense import DRAWS, Dense, KnownLinear
 from fliphat.fit.dense.arms import ArmTable
 from fliphat.kernels import _rows
@@ -133,7 +134,10 @@ class LinearChooser:
         if missing > 0:
             # Nothing is known of an arm that was just added: at times it is as good as any other.
             draws = _with_new_arms(draws, missing)
-        self._uniform = known.episodes == 0
+        self._uniform = known.episodes == 0 or known.earned.fallback == UNIFORM
+        constant = np.flatnonzero(active == known.earned.fallback)
+        #: Place of the arm that the guard plays, but for one draw in 32 which goes on to learn.
+        self._constant = int(constant[0]) if len(constant) else None
         used = draws[:, active if disjoint else [0]].astype(np.float32)
         # One column for each arm's draws, arm after arm.
         self._weights = np.ascontiguousarray(
@@ -178,6 +182,8 @@ class LinearChooser:
             tied = np.full(n, arms, np.uint32)
         else:
             voted = self._votes(rows, n, arms)
+            if self._constant is not None:
+                voted[:, 1:] = self._constant
             own = voted[np.arange(n), (words & np.uint64(DRAWS - 1)).astype(np.int64)]
             place = np.where(uniform, place, own)
             tied = vote_code((voted == place[:, None]).sum(axis=1), DRAWS)

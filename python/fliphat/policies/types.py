@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.board import Board
 from fliphat.fit.known import SparseEstimate
 
 __all__ = [
@@ -132,6 +133,8 @@ class EpisodeFacts:
         About the smallest coefficient the fit could tell from noise, given the stated scale of contexts.
     estimate : SparseEstimate
         What the fit released: the estimate the next episode played with.
+    board : Board, optional
+        What the episode earned, if that was released.
     """
 
     episode: int
@@ -144,11 +147,12 @@ class EpisodeFacts:
     noise_scale: float
     smallest_coefficient: float
     estimate: SparseEstimate = field(repr=False, compare=False)
+    board: Board | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the estimate, for JSON; an infinite number becomes None."""
-        record = asdict(self)
-        del record["estimate"]
+        record = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "estimate"}
+        record["board"] = None if self.board is None else self.board.to_record()
         return {
             name: None if isinstance(value, float) and math.isinf(value) else value
             for name, value in record.items()
@@ -158,8 +162,10 @@ class EpisodeFacts:
     def from_dict(cls, record: dict[str, Any], estimate: SparseEstimate) -> EpisodeFacts:
         """Return the facts that :meth:`to_dict` wrote."""
         filled: dict[str, Any] = {
-            name: math.inf if value is None else value for name, value in record.items()
+            name: math.inf if value is None else value for name, value in record.items() if name != "board"
         }
+        if record.get("board") is not None:
+            filled["board"] = Board.from_record(record["board"])
         return cls(**filled, estimate=estimate)
 
 

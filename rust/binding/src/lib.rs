@@ -42,7 +42,7 @@ mod _native {
         gather_columns, relative_gradient, row_numbers, settled_sums, shifted_gradient,
     };
     #[pymodule_export]
-    use super::private::totals::release_totals;
+    use super::private::totals::{release_dense, release_totals};
     #[pymodule_export]
     use super::public::kalman::kalman_step;
     #[pymodule_export]

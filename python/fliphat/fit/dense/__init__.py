@@ -19,6 +19,15 @@ far, discounted, with fresh noise each time, at the price of one Gaussian for th
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.fit import Dense, DensePlan
 from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear
-from fliphat.fit.dense.settings import DenseSettings
+from fliphat.fit.dense.settings import DenseSettings, named_settings
 
-__all__ = ["DRAWS", "ArmScores", "Dense", "DensePlan", "DenseSettings", "DenseTuning", "KnownLinear"]
+__all__ = [
+    "DRAWS",
+    "ArmScores",
+    "Dense",
+    "DensePlan",
+    "DenseSettings",
+    "DenseTuning",
+    "KnownLinear",
+    "named_settings",
+]

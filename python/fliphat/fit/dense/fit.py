@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.board import BOARD_SHARE, Board, Earned
 from fliphat.fit.dense import known as known_
 from fliphat.fit.dense import parts
 from fliphat.fit.dense.arms import ArmTable
 from fliphat.fit.dense.chain import FIRST_WEIGHT, Chain, Step, next_step
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.known import KnownLinear
-from fliphat.fit.dense.learning import learn
+from fliphat.fit.dense.learning import best_constant, learn
 from fliphat.fit.dense.settings import DenseSettings, refuse_too_large
 from fliphat.fit.known import SparseEstimate
+from fliphat.fit.release import Noise, noise_of
 from fliphat.privacy.guarantee import NO_PICKS, Guarantee
 from fliphat.privacy.priced import Part, VectorNoise, fit_scales
 
@@ -74,7 +78,7 @@ class Dense:
     >>> fit = PrivateLinear(["a", "b"], dim=5, epsilon=1.0, delta=1e-3, context_norm=1.0)._fit
     >>> plan = fit.plan(0, fit.begin())
     >>> plan.rows, list(plan.steps), plan.mu_squared <= fit.cap
-    (62, ['arms', 'columns'], True)
+    (62, ['arms', 'board', 'columns'], True)
     """
 
     def __init__(self, settings: DenseSettings) -> None:
@@ -82,6 +86,8 @@ class Dense:
             settings = dataclasses.replace(settings, constants=DenseTuning.of(settings.dim))
         assert settings.constants is not None
         self.settings, self._constants = settings, settings.constants
+        #: Noise of an episode, by its number.
+        self.noise: Callable[[int], Noise] = functools.partial(noise_of, settings.seed)
         #: The table of arms as it is now: the one thing here that changes, publicly, between rounds.
         self.table = ArmTable(["an arm"])
         self.claim = fit_scales(
@@ -158,19 +164,19 @@ class Dense:
 
     def _shares(self, known: KnownLinear, rows: int) -> dict[str, float]:
         """Return the shares of the budget of an episode; what can't be seen yet gets none."""
-        constants, found = self._constants, dict[str, float]()
+        constants, found = self._constants, {"board": BOARD_SHARE}
         if not known.settled:
             found["columns"] = constants.column_share
         else:
             noise = known.ball**2 / (self.mu * math.sqrt(constants.moment_share) * (known.rows + rows))
             if noise <= constants.moment_noise or "moments" in known.chains:
-                found = {"moments": constants.moment_share, "squares": constants.square_share}
+                found |= {"moments": constants.moment_share, "squares": constants.square_share}
         # Rounded down: shares must not add up to more than 1.
         return {"arms": math.nextafter(1 - sum(found.values()), 0), **found}
 
     def _step(self, known: KnownLinear, name: str, variance: int) -> Step:
         """Return how a part is released: as a total that goes on once the map is settled."""
-        if not (self.settings.totals and known.settled):
+        if not (self.settings.totals and known.settled) or name == "board":
             return Step(Chain(), FIRST_WEIGHT, 0, variance)
         constants = self._constants
         first = (0.0, constants.second_discount, constants.third_discount, constants.fourth_discount)
@@ -203,30 +209,40 @@ class Dense:
         if rows.shape != (plan.rows, settings.row_width):
             shape = (plan.rows, settings.row_width)
             raise ValueError(f"rows must have the plan's shape {shape}, got {rows.shape}")
-        low, high = settings.reward_range
         slots = np.zeros(len(rows), np.int64)
         if settings.disjoint:
             slots = np.asarray(rows[:, -1]).astype(np.int64)
-        sums = parts.integer_sums(
-            rows,
-            slots,
-            (rewards - (low + high) / 2) / (high - low),
-            present,
-            row_map=plan.row_map,
-            groups=self.groups,
-            names=tuple(plan.steps),
-            radius=plan.square_radius,
-        )
         steps, held = plan.steps, None
         if secret is not None and secret[:8] == plan.episode.to_bytes(8):
             held = secret[8:]
         else:
             # Without the totals of the last release those of this one begin anew, which is always sound.
             steps = {name: step.anew() for name, step in steps.items()}
-        seeded = None if settings.seed is None else (settings.seed, plan.episode)
-        released, after = parts.release(sums, steps, settings.dim, self.groups, held, seeded)
+        released, after = parts.release(
+            rows,
+            slots,
+            rewards,
+            present,
+            row_map=plan.row_map,
+            groups=self.groups,
+            reward_range=settings.reward_range,
+            steps=steps,
+            radius=plan.square_radius,
+            secret=held,
+            noise=self.noise(plan.episode),
+        )
+        board = released.pop("board")
         learned = learn(known, released, steps, plan.rows, self.groups, self.mu, settings.exploration)
+        earned = Board.of(plan.rows, settings.reward_range, board.values, float(board.noise[0]))
+        learned = dataclasses.replace(learned, earned=self._earned(known, learned, earned))
         return learned, None if after is None else (plan.episode + 1).to_bytes(8) + after
+
+    def _earned(self, known: KnownLinear, learned: KnownLinear, board: Board) -> Earned:
+        """Return what episodes earned, and what the guard makes of it."""
+        settings, constant = self.settings, None
+        if settings.disjoint:
+            constant = best_constant(learned, settings.reward_range, self.table.active)
+        return known.earned.after(board, uniform=known.episodes == 0, constant=constant, guard=settings.guard)
 
     def facts(self, plan: DensePlan, known: KnownLinear) -> dict[str, Any]:
         """Return what may be told about a finished fit."""
@@ -242,6 +258,7 @@ class Dense:
             "warm": plan.episode > 0,
             "noise_scale": noise,
             "smallest_coefficient": noise * max(self.groups, 1),
+            "board": known.earned.last,
         }
 
     def guarantee(self) -> Guarantee:
@@ -257,7 +274,7 @@ class Dense:
             mechanism=NO_PICKS,
             value_noise="rounded_gaussian",
             calibration="proven",
-            seeded=settings.seed is not None,
+            seeded=not self.noise(0).protects,
             noise_shortfall=None,
             release=self.claim,
         )

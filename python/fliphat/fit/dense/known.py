@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.board import Earned
 from fliphat.fit.dense.chain import Chain
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.parts import RowMap
@@ -141,6 +142,8 @@ class KnownLinear:
         Squares of coefficients over those that noise alone would have.
     constants : DenseTuning
         Of the policy, which keeps them with its settings.
+    earned : Earned
+        What episodes earned, and what the guard makes of it.
     """
 
     episodes: int
@@ -166,6 +169,7 @@ class KnownLinear:
     draws: _Floats
     signal: float
     constants: DenseTuning
+    earned: Earned = field(default_factory=Earned)
 
     @property
     def dim(self) -> int:
@@ -191,7 +195,7 @@ class KnownLinear:
         """Return a record for JSON, which keeps every bit."""
         found = {field.name: _written(getattr(self, field.name)) for field in fields(self)}
         del found["constants"]
-        return found
+        return found | {"earned": self.earned.to_record()}
 
     @classmethod
     def from_record(cls, record: dict[str, Any], constants: DenseTuning) -> KnownLinear:
@@ -201,6 +205,7 @@ class KnownLinear:
             filled[name] = Weighted(*filled[name])
         filled["chains"] = {name: Chain.from_record(value) for name, value in record["chains"].items()}
         filled["scores"] = tuple(ArmScores(*one) for one in filled["scores"])
+        filled["earned"] = Earned.from_record(record["earned"])
         return cls(**filled, constants=constants)
 
 

@@ -20,13 +20,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
+from fliphat.fit.board import Interval
 from fliphat.fit.dense import columns
 from fliphat.fit.dense.chain import Step
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, with_groups
 from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 
-__all__ = ["learn"]
+__all__ = ["arm_values", "best_constant", "learn"]
 
 _Floats = npt.NDArray[np.float64]
 
@@ -244,6 +245,37 @@ def _uniform_play(first: ArmScores) -> tuple[float, float]:
     mean = min(max(float(first.rewards.sum()) / rounds, -0.5), 0.5)
     noise = arms * (first.reward_noise**2 + (mean * first.count_noise) ** 2)
     return mean, noise / rounds**2 + 0.25 / rounds
+
+
+def arm_values(known: KnownLinear, reward_range: tuple[float, float]) -> list[Interval]:
+    """Return what each arm would earn if everybody was shown it, as far as rewards are linear."""
+    low, high = reward_range
+    own, width = _in_map(known), max(known.constants.spread, 0.0)
+    count_noise = math.sqrt(own.noise[-1])
+    total = max(own.total, 1e-9)
+    counts = np.maximum(own.sums[:, -1], max(1e-3 * total / known.groups, 0.5 * count_noise))
+    middle = own.sums[:, known.dim + 1 : -1].sum(axis=0) / counts.sum()
+    found = known.coefficients[:, :-1] @ middle + known.coefficients[:, -1]
+    level = np.clip(own.sums[:, known.dim] / counts, -0.5, 0.5)
+    variance = np.minimum(width, np.maximum(0.25 - level**2, 1e-4)) * own.spread / counts
+    variance += own.noise[known.dim] / counts**2 + (level * count_noise / counts) ** 2
+    return [
+        Interval((low + high) / 2 + (high - low) * float(value), (high - low) * math.sqrt(one))
+        for value, one in zip(found, variance, strict=True)
+    ]
+
+
+def best_constant(
+    known: KnownLinear, reward_range: tuple[float, float], active: list[int]
+) -> tuple[int, Interval]:
+    """Return the best arm for everybody, and what it earns: the best of several looks better than it is."""
+    values = arm_values(known, reward_range)
+    luck = math.sqrt(2 * math.log(max(len(active), 1)))
+    lower = {
+        slot: Interval(values[slot].mean - luck * values[slot].error, values[slot].error) for slot in active
+    }
+    best = max(lower, key=lambda slot: lower[slot].mean)
+    return best, lower[best]
 
 
 def _arm_means(found: _Floats, noise: _Floats, counts: _Floats) -> tuple[_Floats, _Floats]:

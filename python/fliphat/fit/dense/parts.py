@@ -2,8 +2,8 @@
 
 Private until :func:`release`. A row is moved and scaled by public numbers, cut to a ball and turned into
 integers q of norm at most R, checked in integers; its reward is an integer r of at most P steps
-(:func:`fliphat.kernels._fits.arm_sums`, :func:`fliphat.kernels.second_moments`). By how much replacing one
-row, its arm and its reward moves each part, in l2 norm squared:
+(``rust/core/src/private/dense.rs``). By how much replacing one row, its arm and its reward moves each part,
+in l2 norm squared:
 
 | part | what is added up | at most |
 |---|---|---|
@@ -11,10 +11,12 @@ row, its arm and its reward moves each part, in l2 norm squared:
 | columns | what of q is above zero and what is below | 2 R^2 |
 | moments | ``q q'``, entries on the diagonal divided by sqrt 2 | R^4 |
 | squares | in the block of the row's arm ``q * q``, cut to a ball of radius Q | 2 Q^2 |
+| board | r, P, and P/2 each if the reward, or the row, was cut | 9/2 P^2 |
 
 *Arms*: see ``arms.rs``; both kinds of neighbours, those with one arm and those with two, reach the bound,
 whatever b is. The weights are not multiplied in: noise is divided by them. *Columns*, *squares*: no number is
-below zero, so ``|x - y|^2 <= |x|^2 + |y|^2``. *Moments*: ``|q q' - p p'|_F^2 <= 2 R^4``, and an entry off the
+below zero, so ``|x - y|^2 <= |x|^2 + |y|^2``. *Board*: see ``board.rs``.
+*Moments*: ``|q q' - p p'|_F^2 <= 2 R^4``, and an entry off the
 diagonal is counted twice in it and released once.
 
 A round without a reward counts as zeros in every part: its context is not looked at.
@@ -31,9 +33,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat import kernels
+from fliphat import _native
+from fliphat.fit.board import BOARD_SQUARED, BOARD_STEPS, BOARD_WIDTH
 from fliphat.fit.dense.chain import Step
-from fliphat.kernels import _fits as fit_kernels
+from fliphat.fit.release import Noise
 
 __all__ = [
     "NAMES",
@@ -42,13 +45,14 @@ __all__ = [
     "Released",
     "RowMap",
     "release",
+    "root_up",
     "sensitivity_squared",
     "square_radius",
 ]
 
 #: R, radius of the ball that rows' integers lie in, and P, steps of a reward to either side.
 RADIUS: Final = 2**15 - 1
-STEPS: Final = 2**10
+STEPS: Final = BOARD_STEPS
 
 #: b: weight of sums of rewards and of rows beside that of their products.
 BESIDE: Final = Fraction(3, 5)
@@ -57,7 +61,7 @@ BESIDE: Final = Fraction(3, 5)
 SQUARE_UNIT: Final = 2**15
 
 #: Numbers by which totals know their parts, for ever.
-NAMES: Final[Mapping[str, int]] = {"arms": 0, "columns": 1, "moments": 2, "squares": 3}
+NAMES: Final[Mapping[str, int]] = {"arms": 0, "columns": 1, "moments": 2, "squares": 3, "board": 4}
 
 #: Noise is counted in steps of a power of two, so that no sigma is above this.
 _LARGEST_SIGMA_BITS: Final = 39
@@ -99,6 +103,7 @@ def sensitivity_squared(name: str, radius: int) -> Fraction:
         "columns": Fraction(2 * RADIUS**2),
         "moments": Fraction(RADIUS**4),
         "squares": Fraction(2 * radius**2),
+        "board": Fraction(BOARD_SQUARED),
     }[name]
 
 
@@ -115,7 +120,7 @@ def entry_weights(name: str, dim: int, groups: int) -> list[tuple[Fraction, int]
         return block * groups
     if name == "moments":
         return [pair for row in range(dim) for pair in ((Fraction(1, 2), 1), (Fraction(1), dim - 1 - row))]
-    return [(Fraction(1), 2 * dim if name == "columns" else groups * dim)]
+    return [(Fraction(1), {"columns": 2 * dim, "squares": groups * dim, "board": BOARD_WIDTH}[name])]
 
 
 def noise_steps(name: str, step: Step, dim: int, groups: int) -> tuple[npt.NDArray[np.uint64], int]:
@@ -146,7 +151,7 @@ class Released:
     noise: _Floats
 
 
-def integer_sums(
+def release(
     rows: npt.NDArray[Any],
     slots: _Integers,
     rewards: _Floats,
@@ -154,10 +159,15 @@ def integer_sums(
     *,
     row_map: RowMap,
     groups: int,
-    names: tuple[str, ...],
+    reward_range: tuple[float, float],
+    steps: Mapping[str, Step],
     radius: int,
-) -> dict[str, _Integers]:
-    """Return the sums of all parts, exact. Private.
+    secret: bytes | None,
+    noise: Noise,
+) -> tuple[dict[str, Released], bytes | None]:
+    """Add an episode's sums to their totals and release these; also return what is secret until next time.
+
+    All of it is one native call: no sum without noise comes back to Python.
 
     Parameters
     ----------
@@ -166,60 +176,36 @@ def integer_sums(
     slots : ndarray of int64, shape (n,)
         Each row's arm, from 0 to ``groups - 1`` where `present`.
     rewards : ndarray, shape (n,)
-        From -1/2 to 1/2; others are moved to the ends.
+        Those outside the range are moved to its ends.
     present : ndarray of bool, shape (n,)
     radius : int
         Of the ball of squares.
+    secret : bytes, optional
+        What the release before returned.
     """
-    d, squares = len(row_map.center), "squares" in names
-    arms, halves = fit_kernels.arm_sums(
+    dim = len(row_map.center)
+    noises = {name: noise_steps(name, step, dim, groups) for name, step in steps.items()}
+    asked = [
+        (NAMES[name], name, step.weight, (step.before.releases, step.before.weight), *noises[name], step.kept)
+        for name, step in steps.items()
+    ]
+    drawn, after = _native.release_dense(
         rows,
-        np.where(present, rewards, 0.0),
-        np.where(present, slots, 0),
-        count=groups,
-        center=row_map.center,
-        scale=row_map.inverse * row_map.scale,
-        radius=RADIUS,
-        halves="columns" in names,
-        squares=radius if squares else None,
-        present=present,
+        np.ascontiguousarray(rewards, np.float64),
+        slots,
+        present.view(np.uint8),
+        (groups, reward_range, RADIUS, radius),
+        (row_map.center, row_map.inverse * row_map.scale),
+        asked,
+        secret,
+        noise,
     )
-    found = {"arms": arms[:, : 2 * (d + 1)], "columns": halves, "squares": arms[:, 2 * (d + 1) :]}
-    if "moments" in names:
-        whole = kernels.second_moments(
-            rows,
-            np.arange(d),
-            radius=RADIUS,
-            scale=row_map.inverse * row_map.scale,
-            center=row_map.center,
-            present=present,
-        )
-        found["moments"] = whole[np.triu_indices(d)]
-    return {name: np.ascontiguousarray(found[name]).ravel() for name in names}
-
-
-def release(
-    sums: Mapping[str, _Integers],
-    steps: Mapping[str, Step],
-    dim: int,
-    groups: int,
-    secret: bytes | None,
-    seeded: tuple[int, int] | None,
-) -> tuple[dict[str, Released], bytes | None]:
-    """Add the sums to their totals and release these; also return what is secret until next time."""
-    parts = []
-    for name, step in steps.items():
-        sigmas, shift = noise_steps(name, step, dim, groups)
-        before = (step.before.releases, step.before.weight)
-        parts.append(
-            fit_kernels.TotalPart(NAMES[name], sums[name], step.weight, before, sigmas, shift, step.kept)
-        )
-    drawn, after = fit_kernels.release_totals(secret, parts, seeded=seeded)
     found = {}
-    for (name, step), part in zip(steps.items(), parts, strict=True):
-        own, drawn = drawn[: len(part.added)], drawn[len(part.added) :]
-        unit = 2.0**part.shift / step.weight
-        found[name] = Released(own.astype(np.float64) * unit, part.sigmas.astype(np.float64) * unit)
+    for name, step in steps.items():
+        sigmas, shift = noises[name]
+        own, drawn = drawn[: len(sigmas)], drawn[len(sigmas) :]
+        unit = 2.0**shift / step.weight
+        found[name] = Released(own.astype(np.float64) * unit, sigmas.astype(np.float64) * unit)
     return found, after if any(step.kept for step in steps.values()) else None
 
 

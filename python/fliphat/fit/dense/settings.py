@@ -14,7 +14,7 @@ from fliphat.fit.settings import checked_dtype, checked_range
 from fliphat.privacy.priced import Part, VectorNoise, fit_scales
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
-__all__ = ["MODELS", "DenseSettings", "fewest_rounds", "too_wide"]
+__all__ = ["MODELS", "DenseSettings", "fewest_rounds", "named_settings", "too_wide"]
 
 MODELS: Final = ("disjoint", "shared")
 
@@ -24,7 +24,7 @@ _MOST_BYTES: Final = 4 * 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class DenseSettings:
-    """Checked arguments of :class:`fliphat.PrivateLinear`, without its arms."""
+    """Checked arguments of :class:`fliphat.PrivateLinear` or ``FLIPHAT(arms=...)``, without the arms."""
 
     dim: int
     epsilon: float
@@ -39,6 +39,11 @@ class DenseSettings:
     totals: bool
     dtype: str
     seed: int | None
+    guard: bool = True
+    #: Columns that matter, as FLIPHAT was told; None of a PrivateLinear.
+    sparsity: int | None = None
+    #: Of rounds that play a uniform arm.
+    uniform_share: float = 0.0
     fit: str = "dense"
     #: Rewards are numbers in a range; the engine asks.
     loss: str = "squared"
@@ -62,6 +67,9 @@ class DenseSettings:
         first_episode: object = None,
         growth: object = 1.15,
         totals: object = True,
+        guard: object = True,
+        sparsity: object = None,
+        uniform_share: object = 0.0,
         dtype: object = "float32",
         seed: object = None,
     ) -> DenseSettings:
@@ -77,8 +85,6 @@ class DenseSettings:
         bounds = checked_range(reward_range)
         if bounds is None:
             raise TypeError("reward_range must be two numbers, (low, high), got None")
-        if not isinstance(totals, bool):
-            raise TypeError(f"totals must be True or False, got {totals!r}")
         return cls(
             dim=dim,
             epsilon=arguments.positive("epsilon", epsilon),
@@ -92,10 +98,18 @@ class DenseSettings:
             if first_episode is None
             else arguments.integer("first_episode", first_episode, 1, MAX_COUNT),
             growth=arguments.within("growth", growth, 1.0, 16.0),
-            totals=totals,
+            totals=arguments.flag("totals", totals),
+            guard=arguments.flag("guard", guard),
+            uniform_share=arguments.within("exploration", uniform_share, 0.0, 1.0),
+            sparsity=None if sparsity is None else arguments.integer("sparsity", sparsity, 1, dim),
             dtype=checked_dtype(dtype),
             seed=None if seed is None else arguments.integer("seed", seed, 0, 2**64 - 1),
         )
+
+    @property
+    def policy(self) -> str:
+        """Name of the class that has them: FLIPHAT is told how many columns matter."""
+        return "PrivateLinear" if self.sparsity is None else "FLIPHAT"
 
     @property
     def row_width(self) -> int:
@@ -108,8 +122,8 @@ class DenseSettings:
         return self.model == "disjoint"
 
     def exploration_in(self, episode: int) -> float:
-        """Return 0: exploration is by sampled coefficients."""
-        return 0.0
+        """Return the share of rounds that play a uniform arm; others explore by sampled coefficients."""
+        return self.uniform_share
 
     def to_dict(self) -> dict[str, Any]:
         """Return a record for JSON."""
@@ -127,6 +141,47 @@ class DenseSettings:
             )
         constants = kept.read(record["constants"], DenseTuning)
         return cls(**record | {"reward_range": tuple(record["reward_range"]), "constants": constants})
+
+
+#: Longest context, in contexts whose columns all have the stated size.
+_LONGEST: Final = 1.5
+
+#: Range of rewards to either side of 0, in their stated size, where no range is given.
+_WIDEST: Final = 2.0
+
+
+def named_settings(
+    *,
+    dim: int,
+    sparsity: object,
+    loss: str,
+    context_scale: object,
+    reward_scale: object,
+    reward_range: object,
+    exploration: object,
+    **others: Any,
+) -> DenseSettings:
+    """Return the settings of ``FLIPHAT(arms=...)``, whose arguments say sizes where others are bounds."""
+    arguments.choice("loss", loss, ("squared", "logistic"))
+    dim = arguments.integer("dim", dim, 1, 2**31 - 2)
+    scale = arguments.positive("context_scale", context_scale)
+    if isinstance(reward_scale, str):
+        raise ValueError("reward_scale must be a number with named arms; reward_range=(low, high) is better")
+    if not isinstance(exploration, (int, float)):
+        raise TypeError(f"exploration must be one share of rounds with named arms, got {exploration!r}")
+    half = _WIDEST * arguments.positive("reward_scale", reward_scale)
+    if loss == "logistic":
+        reward_range = (0.0, 1.0)
+    elif reward_range is None:
+        reward_range = (-half, half)
+    return DenseSettings.checked(
+        dim=dim,
+        context_norm=_LONGEST * scale * math.sqrt(dim),
+        reward_range=reward_range,
+        sparsity=arguments.integer("sparsity", sparsity, 1, dim),
+        uniform_share=exploration,
+        **others,
+    )
 
 
 def refuse_too_large(dim: int, groups: int) -> None:

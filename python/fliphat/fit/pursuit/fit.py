@@ -29,6 +29,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.board import BOARD_SHARE
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.pursuit import pilot
 from fliphat.fit.pursuit.constants import Tuning, click_tuning, tuning
@@ -106,6 +107,8 @@ class PursuitFit:
             first_rows=settings.first_episode,
             pilot=settings.pilot,
             constants=self._resolved(constants),
+            board=constants is None and accounting is None,
+            guard=settings.guard,
         )
         if self.settings.constants is None:
             # Written down with the other settings, as the length below: a later version's must not move this
@@ -208,6 +211,7 @@ class PursuitFit:
             "warm": plan.episode > 0,
             "noise_scale": value_noise / steps.one,
             "smallest_coefficient": pick_noise * math.log(max(plan.dim, 2)) / steps.one**2,
+            "board": known.earned.last,
         }
 
     def guarantee(self) -> Guarantee:
@@ -242,6 +246,8 @@ class PursuitFit:
             for share in {t.pick_share, t.late_pick_share} if picks else {0.0}:
                 for rows in ({}, {"rows": t.row_share}):
                     shares = {"picks": share, "moments": t.moment_share, "size": t.size_share, **rows}
+                    if told.board:
+                        shares["board"] = BOARD_SHARE
                     shares["gradient"] = 1 - sum(shares.values())
                     release = priced_noise(self._claim, 1 + picks, picks, tuple(shares.items()))
                     found.append([event.scaled(_ROUNDED_APART) for event in release.events])

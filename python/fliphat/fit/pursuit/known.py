@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.board import Board, Earned
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.pursuit.constants import Tuning, tuning
 
@@ -40,6 +41,8 @@ class Told:
         Whether an episode before the first fit measures where rewards are.
     constants : Tuning, optional
         Instead of those that a bandit has at this budget.
+    board, guard : bool
+        Whether episodes release what they earned, and whether the guard is on.
     """
 
     dim: int
@@ -53,6 +56,8 @@ class Told:
     first_rows: int | None = None
     pilot: bool = False
     constants: Tuning | None = None
+    board: bool = False
+    guard: bool = False
 
     @cached_property
     def tuning(self) -> Tuning:
@@ -97,6 +102,8 @@ class KnownSparse:
         Episodes in a row whose picks did not stand out.
     found : tuple of int
         Picks that stood out, of each episode.
+    earned : Earned
+        What episodes earned, and what the guard makes of it.
     """
 
     dim: int
@@ -126,6 +133,7 @@ class KnownSparse:
     shrink: float = 0.0
     quiet: int = 0
     found: tuple[int, ...] = field(default=())
+    earned: Earned = field(default_factory=Earned)
 
     def but(self, **changes: Any) -> KnownSparse:
         """Return the same with some attributes changed: `dataclasses.replace`, in a fifth of its time."""
@@ -163,6 +171,7 @@ class KnownSparse:
             value = getattr(self, name)
             record[name] = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
         record["found"] = list(self.found)
+        record["earned"] = self.earned.to_record()
         return record
 
     @classmethod
@@ -173,12 +182,7 @@ class KnownSparse:
         for name in ("units", "theta", "covariance", "moments", "precision"):
             filled[name] = np.array(record[name], np.float64)
         filled["found"] = tuple(record["found"])
-        filled["told_size"] = record.get("told_size") or record["start_size"]
-        filled.pop("size_sum", None)  # was kept in units in which it could not be forgotten
-        # As they were called when only whole rows said what is typical.
-        for name in ("mean", "mean_weight", "product", "product_weight"):
-            if f"row_{name}" in filled:
-                filled[f"typical_{name}"] = filled.pop(f"row_{name}")
+        filled["earned"] = Earned.from_record(record["earned"])
         return cls(**filled)
 
 
@@ -206,9 +210,11 @@ class Episode:
         Rows are cut to this l2 norm before their second moments are taken.
     size_cap : float
     shares : dict
-        Share of mu^2 of "picks", "gradient", "moments", "size" and, if they are released, "rows".
+        Share of mu^2 of "picks", "gradient", "moments", "size" and, if they are released, "rows" and "board".
     typical : ndarray, shape (m, m)
         Second moments that the released ones are drawn to.
+    reward_range : (float, float), optional
+        Where rewards are expected, if what the episode earns is released.
     """
 
     rows: int
@@ -224,6 +230,7 @@ class Episode:
     shares: dict[str, float]
     typical: _Vector
     assumed: float = 0.0
+    reward_range: tuple[float, float] | None = None
 
 
 class Released(NamedTuple):
@@ -244,3 +251,4 @@ class Released(NamedTuple):
     size_noise: float
     rows: tuple[float, float, float] | None
     rows_noise: tuple[float, float, float] | None
+    board: Board | None = None

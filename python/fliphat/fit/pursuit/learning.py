@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc
 
+from fliphat.fit.board import Earned
 from fliphat.fit.pursuit.constants import Tuning
 from fliphat.fit.pursuit.known import Episode, KnownSparse, Released, Told
 from fliphat.fit.pursuit.opening import FAINT, centred, fewest_picks
@@ -96,12 +97,19 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         residual_size=residual,
         quiet=quiet,
         found=(*known.found, found),
+        earned=_earned(known, told, released),
         **context,
         **typical,
     )
     if known.doubted and known.start_size != known.told_size == learned.start_size:
         return _forgotten(learned, told)
     return learned
+
+
+def _earned(known: KnownSparse, told: Told, released: Released) -> Earned:
+    if released.board is None:
+        return known.earned
+    return known.earned.after(released.board, uniform=known.fits == 0, guard=told.guard)
 
 
 def _forgotten(known: KnownSparse, told: Told) -> KnownSparse:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.board import BOARD_SHARE
 from fliphat.fit.pursuit.constants import Tuning
 from fliphat.fit.pursuit.known import Episode, KnownSparse, Told
 from fliphat.fit.pursuit.scores import largest_residual, mean_slope, rare_residual, size_where_there
@@ -20,6 +21,9 @@ _Vector = npt.NDArray[np.float64]
 
 #: Precision, in 1/x^4, that every second moment has at least.
 FAINT: Final = 1e-12
+
+#: Half the width of the range that rewards are expected in, in standard deviations of a reward.
+_REWARD_WIDTH: Final = 4.0
 
 
 def begin(told: Told) -> KnownSparse:
@@ -106,6 +110,8 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
     }
     if known.fits == 0 or known.doubted:
         shares["rows"] = t.row_share
+    if told.board:
+        shares["board"] = BOARD_SHARE
     shares["gradient"] = 1 - sum(shares.values())
     return Episode(
         rows=math.ceil(known.rows),
@@ -121,7 +127,22 @@ def open_episode(known: KnownSparse, told: Told) -> Episode:
         shares=shares,
         typical=typical,
         assumed=t.pursued * r if t.signed and told.loss == "squared" else 0.0,
+        reward_range=_expected_rewards(known, told) if told.board else None,
     )
+
+
+def _expected_rewards(known: KnownSparse, told: Told) -> tuple[float, float]:
+    """Return where rewards are expected: the range that was told, or about the mean that is known."""
+    if told.reward_range is not None:
+        return told.reward_range
+    center, x = known.intercept, known.context_size
+    spread = known.residual_size**2 + x * x * float(known.theta[1:] @ known.theta[1:])
+    half = _REWARD_WIDTH * math.sqrt(spread + float(known.covariance[0, 0]))
+    if known.earned.recent is not None:
+        mean, error = known.earned.recent.reward
+        if error < half / _REWARD_WIDTH:
+            center = mean
+    return center - half, center + half
 
 
 def _in_units(moments: _Vector, x: float) -> _Vector:

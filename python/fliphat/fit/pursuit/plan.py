@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.board import BOARD_SQUARED
 from fliphat.fit.pursuit.known import Episode, Told
 from fliphat.privacy.priced import Claim, Part, PickNoise, PricedRelease, VectorNoise, price
 from fliphat.privacy.scales import ROW_SENSITIVITY
@@ -39,7 +40,8 @@ class PursuitPlan:
         Rows, picks, clips and coordinates.
     release : PricedRelease
         In the first episode, or where those are asked for again, three numbers of whole rows; then picks;
-        then one vector: gradients, second moments above the diagonal, the residuals' size.
+        then one vector: gradients, second moments above the diagonal, the residuals' size and, in a bandit,
+        what the episode earned.
     signed : bool
         Whether a sign is picked with a column.
     octaves : float
@@ -97,12 +99,13 @@ def priced_noise(claim: Claim, m: int, picks: int, shares: tuple[tuple[str, floa
         template.append([(square, _scale(square, share["rows"] / 3)) for square in widths])
     if picks:
         template.append((ROW_SENSITIVITY, _scale(picks * ROW_SENSITIVITY**2, share["picks"]), picks))
-    template.append(
-        [(square, _scale(square, share[name])) for square, name in zip(squares, names, strict=True)]
-    )
+    last = [(square, _scale(square, share[name])) for square, name in zip(squares, names, strict=True)]
+    if "board" in share:
+        last.append((BOARD_SQUARED, _scale(BOARD_SQUARED, share["board"])))
+    template.append(last)
     # Those of other columns with the same shares are as large: the search starts there. The price of what is
     # found from there is computed from its integers.
-    key = (claim, picks, share["picks"], share.get("rows", 0.0))
+    key = (claim, picks, share["picks"], share.get("rows", 0.0), share.get("board", 0.0))
     found = price(template, claim, factor=_FACTORS.get(key))
     if len(_FACTORS) >= _MOST_FACTORS:
         _FACTORS.clear()
@@ -110,7 +113,7 @@ def priced_noise(claim: Claim, m: int, picks: int, shares: tuple[tuple[str, floa
     return found
 
 
-_FACTORS: Final[dict[tuple[Claim, int, float, float], float]] = {}
+_FACTORS: Final[dict[tuple[Claim, int, float, float, float], float]] = {}
 _MOST_FACTORS: Final = 1024
 
 

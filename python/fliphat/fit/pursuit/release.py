@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native
+from fliphat.fit.board import BOARD_WIDTH, Board
 from fliphat.fit.pursuit.known import KnownSparse, Released
 from fliphat.fit.pursuit.plan import LIMIT, RADIUS, PursuitPlan
 from fliphat.fit.release import Noise
@@ -41,7 +42,8 @@ class Sums(Protocol):
     def vector(self, columns: list[int], signs: list[int]) -> bytes:
         """Return what is released of the public and the picked columns.
 
-        Gradients, second moments on and above the diagonal row after row, and the residuals' size.
+        Gradients, second moments on and above the diagonal row after row, the residuals' size and, if it is
+        asked for, what was earned.
         """
 
 
@@ -56,7 +58,7 @@ class RowSums(NamedTuple):
 def question(plan: PursuitPlan, known: KnownSparse) -> _native.PursuitQuestion:
     """Return all that the release of a plan asks of rows, with the noise that was priced for it. Public."""
     steps, picks, told = plan.steps, plan.picks, plan.told
-    gradient, moments, size = plan.parts
+    gradient, moments, size, *board = plan.parts
     return _native.PursuitQuestion(
         known.columns,
         known.theta,
@@ -75,6 +77,7 @@ def question(plan: PursuitPlan, known: KnownSparse) -> _native.PursuitQuestion:
         (steps.value_clip, RADIUS, RADIUS / steps.ball, steps.size_cap),
         (gradient.sigma, moments.sigma, size.sigma),
         (plan.octaves, [part.sigma for part in plan.row_parts]) if plan.row_parts else None,
+        (*steps.reward_range, board[0].sigma) if steps.reward_range else None,
     )
 
 
@@ -90,13 +93,17 @@ def release(plan: PursuitPlan, private: RowSums | Sums, known: KnownSparse, nois
         numbers, columns, signs, vector = _native.release_sums(asked, private, noise)
     steps, n, units = plan.steps, plan.rows, plan.units
     m, scale = len(steps.whiten), RADIUS / steps.ball
-    gradient, moments, size = plan.parts
+    gradient, moments, size, *board = plan.parts
     gradient_step, size_step = steps.value_clip / LIMIT, steps.size_cap / LIMIT
     row_numbers = row_noise = None
     if plan.row_parts:
         row_steps = np.array([plan.octaves, 1.0, 1.0]) / LIMIT / n
         row_numbers = tuple((numbers * row_steps).tolist())
         row_noise = tuple((np.array([part.sigma for part in plan.row_parts]) * row_steps).tolist())
+    earned = None
+    if steps.reward_range:
+        vector, last = vector[:-BOARD_WIDTH], vector[-BOARD_WIDTH:]
+        earned = Board.of(n, steps.reward_range, last, board[0].sigma)
     means = vector / n
     return Released(
         columns=columns,
@@ -110,6 +117,7 @@ def release(plan: PursuitPlan, private: RowSums | Sums, known: KnownSparse, nois
         size_noise=size.sigma * size_step / n,
         rows=row_numbers,
         rows_noise=row_noise,
+        board=earned,
     )
 
 

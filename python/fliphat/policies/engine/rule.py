@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fliphat import _native
 from fliphat.fit.base import Known
+from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.policies.engine import inputs
 
 __all__ = ["ArmRule", "ArmsOfRounds", "Chooser", "RowForEachArm"]
@@ -140,8 +141,10 @@ class RowForEachArm:
         return inputs.many_rounds(contexts, self._dim, arms)
 
     def chooser(self, known: Known) -> Chooser:
-        """Return the estimate, in native code."""
+        """Return the estimate, in native code; one of zeros, which plays uniformly, where the guard does."""
         estimate = known.estimate
+        if isinstance(known, KnownSparse) and known.earned.fallback is not None:
+            return _native.Estimate(estimate.indices[:0], estimate.values[:0], estimate.dim)
         return _native.Estimate(estimate.indices, estimate.values, estimate.dim)
 
     def of(self, fit: Any) -> RowForEachArm:

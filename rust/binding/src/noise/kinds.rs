@@ -75,8 +75,8 @@ impl RecordingNoise {
         fits.iter().map(|fit| fit.clone_ref(py)).collect()
     }
 
-    /// What was asked for, in order: `("picks", scores, count, scale, signed, excluded)` or `("vector", values,
-    /// sigmas)`. Private: sums without noise.
+    /// What was asked for, in order: `("picks", scores, count, scale, signed, excluded)` `("vector", values, sigmas)`
+    /// or `("total", name, values, weight, before, sigmas, shift, kept)`. Private: sums without noise.
     #[getter]
     fn calls<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let recording = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,6 +89,10 @@ impl RecordingNoise {
             Call::Vector { values, sigmas } => {
                 ("vector", PyArray1::from_slice(py, values), PyArray1::from_slice(py, sigmas))
                     .into_pyobject(py)
+            }
+            Call::Total { name, values, weight, before, sigmas, shift, kept } => {
+                let (values, sigmas) = (PyArray1::from_slice(py, values), PyArray1::from_slice(py, sigmas));
+                ("total", *name, values, *weight, *before, sigmas, *shift, *kept).into_pyobject(py)
             }
         };
         recording.calls().iter().map(shown).collect()

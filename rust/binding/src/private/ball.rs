@@ -1,6 +1,7 @@
 //! Bindings of statistics of rows cut to an l2 ball.
 
 use fliphat_core::private::ball::{self, ArmRows, BallMap, Groups};
+use fliphat_core::private::board;
 use fliphat_core::private::gradient::Plan;
 use fliphat_core::runtime::error::Result;
 use fliphat_core::runtime::memory::with_room;
@@ -111,7 +112,8 @@ pub(crate) fn arm_sums<'py>(
     let (rewards, group_of) = (rewards.as_slice()?, arms.as_slice()?);
     let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
     let plan = Plan { threads, block_rows, level: level(simd)? };
-    let asked = ArmRows { rewards, group_of, count, present, halves, squares };
+    let range = board::Range::new(-0.5, 0.5).map_err(Raised::from)?;
+    let asked = ArmRows { rewards, range, group_of, count, present, halves, squares, board: false };
     let sums = with_rows!(rows, |rows| py.detach(|| {
         // The first columns of a row; what is behind them is not read.
         let mut columns = with_room(scales.len())?;

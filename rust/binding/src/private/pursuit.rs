@@ -1,7 +1,8 @@
 //! Binding of an episode of pursuit: its question, its release, and the sums of a part of its rows.
 
+use fliphat_core::private::board;
 use fliphat_core::private::draws::Added;
-use fliphat_core::private::episode::{Answer, Picking, Question, Signs, Sums, release};
+use fliphat_core::private::episode::{Answer, Last, Picking, Question, Signs, Sums, release};
 use fliphat_core::private::gradient::{Loss, Plan};
 use fliphat_core::private::peel::ColumnPick;
 use fliphat_core::private::pursuit::{Asked, RowSums, vector_sigmas};
@@ -38,6 +39,7 @@ pub(crate) struct PursuitQuestion {
     whiten: Vec<f64>,
     bounds: (f64, i64, f64, f64),
     octaves: Option<f64>,
+    board: Option<board::Range>,
     numbers: Vec<u64>,
     vector: Vec<u64>,
 }
@@ -51,7 +53,7 @@ impl PursuitQuestion {
     /// `public` is `(one, loss, range, pick_clip)`; `picking` is `(count, scale, signed, last_signed, assumed)`, where
     /// picks follow one another if `assumed` is not 0; `bounds` is `(clip, radius, scale, cap)`; `sigmas` are those of
     /// gradients, of second moments above the diagonal and of the residuals' size; `rows`, where whole rows are
-    /// measured, has the octaves and three sigmas.
+    /// measured, has the octaves and three sigmas; `board`, where it is asked for, has the range of rewards and one sigma.
     #[new]
     #[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
     fn new(
@@ -65,6 +67,7 @@ impl PursuitQuestion {
         bounds: (f64, i64, f64, f64),
         sigmas: [u64; 3],
         rows: Option<(f64, [u64; 3])>,
+        board: Option<(f64, f64, u64)>,
     ) -> PyResult<Self> {
         let (one, loss, range, pick_clip) = public;
         let (picks, pick_scale, signed, last_signed, assumed) = picking;
@@ -78,6 +81,9 @@ impl PursuitQuestion {
         // The constant's column has the value `one` instead of 1.
         let mut weights = theta.as_slice()?.to_vec();
         weights.iter_mut().take(1).for_each(|first| *first /= one);
+        let mut vector = vector_sigmas(m, sigmas);
+        vector.extend(board.iter().flat_map(|(_, _, sigma)| [*sigma; board::WIDTH]));
+        let earned = board.map(|(low, high, _)| board::Range::new(low, high)).transpose();
         Ok(PursuitQuestion {
             columns,
             weights,
@@ -99,7 +105,8 @@ impl PursuitQuestion {
             bounds,
             octaves: rows.map(|(octaves, _)| octaves),
             numbers: rows.map_or(Vec::new(), |(_, sigmas)| sigmas.to_vec()),
-            vector: vector_sigmas(m, sigmas),
+            board: earned.map_err(Raised::from)?,
+            vector,
         })
     }
 
@@ -128,6 +135,7 @@ impl PursuitQuestion {
             assumed: self.assumed,
             measure: Measure { whiten: &self.whiten, clip, radius, scale, cap },
             ruler: self.octaves.map(|octaves| Ruler { size: self.one, octaves, units }),
+            board: self.board,
         }
     }
 
@@ -146,7 +154,7 @@ impl PursuitQuestion {
         Question {
             numbers: (!self.numbers.is_empty()).then_some(Added::Gaussian(&self.numbers)),
             picking,
-            vector: Some(Added::Gaussian(&self.vector)),
+            vector: Last::Fresh(Added::Gaussian(&self.vector)),
         }
     }
 }

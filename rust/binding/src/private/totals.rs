@@ -1,16 +1,32 @@
-//! Bindings of totals that are released again and again.
+//! Bindings of totals that are released again and again, and of a dense fit's episode, which is added to them.
 
-use fliphat_core::private::totals::{self, TotalPart};
-use fliphat_core::runtime::error::Result;
+use fliphat_core::private::ball::BallMap;
+use fliphat_core::private::board::Range;
+use fliphat_core::private::dense::{Asked, Part, RowSums};
+use fliphat_core::private::episode::{Answer, Last, Picking, Question, release};
+use fliphat_core::private::gradient::Plan;
+use fliphat_core::private::totals::{self, TotalPart, Totals};
+use fliphat_core::runtime::error::{Error, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::matrix::{AnyRows, with_rows};
+use crate::noise::kinds::{NoiseKind, with_bits};
 use crate::noise::seeded::with_noise;
 use crate::runtime::Raised;
 
+type Shown<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyBytes>);
+
 /// Name, integers, weight, releases and weight before, sigmas, shift, whether it is kept.
-type Part<'py> = (u64, PyReadonlyArray1<'py, i64>, u64, (u64, u64), PyReadonlyArray1<'py, u64>, u32, bool);
+type Given<'py> = (u64, PyReadonlyArray1<'py, i64>, u64, (u64, u64), PyReadonlyArray1<'py, u64>, u32, bool);
+
+/// The same of a dense fit, whose integers are not there yet: what is summed stands in their place.
+type Asks<'py> = (u64, String, u64, (u64, u64), PyReadonlyArray1<'py, u64>, u32, bool);
+
+fn shown<'py>(py: Python<'py>, released: Vec<i64>, kept: &[u8]) -> Shown<'py> {
+    (PyArray1::from_vec(py, released), PyBytes::new(py, kept))
+}
 
 /// Releases parts, added to the totals in `secret`, and returns them with the new secret.
 #[pyfunction]
@@ -18,25 +34,77 @@ type Part<'py> = (u64, PyReadonlyArray1<'py, i64>, u64, (u64, u64), PyReadonlyAr
 pub(crate) fn release_totals<'py>(
     py: Python<'py>,
     secret: Option<&[u8]>,
-    parts: Vec<Part<'py>>,
+    parts: Vec<Given<'py>>,
     seeded: Option<(u64, u64)>,
-) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyBytes>)> {
-    let asked = parts
-        .iter()
-        .map(|(name, added, weight, before, sigmas, shift, kept)| {
-            Ok(TotalPart {
-                name: *name,
-                added: added.as_slice()?,
-                weight: *weight,
-                before: *before,
-                sigmas: sigmas.as_slice()?,
-                shift: *shift,
-                kept: *kept,
-            })
-        })
-        .collect::<PyResult<Vec<_>>>()?;
+) -> PyResult<Shown<'py>> {
+    let (mut asked, mut added) = (Vec::new(), Vec::new());
+    for (name, integers, weight, before, sigmas, shift, kept) in &parts {
+        let (integers, sigmas) = (integers.as_slice()?, sigmas.as_slice()?);
+        if integers.len() != sigmas.len() {
+            return Err(Raised::from(Error::invalid("sigmas must have one number for each integer")).into());
+        }
+        added.extend_from_slice(integers);
+        let (name, weight, before, shift, kept) = (*name, *weight, *before, *shift, *kept);
+        asked.push(TotalPart { name, weight, before, sigmas, shift, kept });
+    }
+    let totals = Totals { secret, parts: &asked };
     let release =
-        || -> Result<_> { Ok(with_noise!(seeded, |noise| totals::release_totals(secret, &asked, noise)?)) };
+        || -> Result<_> { Ok(with_noise!(seeded, |noise| totals::release_totals(&added, totals, noise)?)) };
     let (released, kept) = py.detach(release).map_err(Raised::from)?;
-    Ok((PyArray1::from_vec(py, released), PyBytes::new(py, &kept)))
+    Ok(shown(py, released, &kept))
+}
+
+fn part_named(name: &str) -> Result<Part> {
+    Ok(match name {
+        "arms" => Part::Arms,
+        "columns" => Part::Columns,
+        "moments" => Part::Moments,
+        "squares" => Part::Squares,
+        "board" => Part::Board,
+        _ => return Err(Error::invalid("parts must be arms, columns, moments, squares or board")),
+    })
+}
+
+/// Releases an episode of a dense fit: the sums of its rows are added to totals. `public` is the number of groups, the
+/// range of rewards, the radius of rows and that of squares; `map` is what is taken off columns, and what they are then
+/// multiplied with: the first ones of `rows`.
+#[pyfunction]
+#[pyo3(signature = (rows, rewards, groups, present, public, map, parts, secret, noise, threads=None))]
+#[allow(clippy::too_many_arguments)] // One Python call; the core takes them grouped.
+pub(crate) fn release_dense<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'py>,
+    rewards: PyReadonlyArray1<'py, f64>,
+    groups: PyReadonlyArray1<'py, i64>,
+    present: PyReadonlyArray1<'py, u8>,
+    public: (usize, (f64, f64), i64, i64),
+    map: (PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>),
+    parts: Vec<Asks<'py>>,
+    secret: Option<&[u8]>,
+    noise: NoiseKind<'py>,
+    threads: Option<usize>,
+) -> PyResult<Shown<'py>> {
+    let (rewards, groups, present) = (rewards.as_slice()?, groups.as_slice()?, Some(present.as_slice()?));
+    let (centers, scales, bits) = (map.0.as_slice()?, map.1.as_slice()?, noise.bits());
+    let (count, (low, high), radius, square_radius) = public;
+    let (mut names, mut specs) = (Vec::new(), Vec::new());
+    for (number, name, weight, before, sigmas, shift, kept) in &parts {
+        names.push(part_named(name).map_err(Raised::from)?);
+        let (name, weight, before, shift, kept) = (*number, *weight, *before, *shift, *kept);
+        specs.push(TotalPart { name, weight, before, sigmas: sigmas.as_slice()?, shift, kept });
+    }
+    let answer = with_rows!(rows, |rows| py.detach(|| -> Result<Answer> {
+        // The first columns of a row; what is behind them is not read.
+        let columns: Vec<usize> = (0..scales.len()).collect();
+        let map = BallMap::new(&columns, scales, None, radius, rows.columns())?.with_centers(centers)?;
+        let range = Range::new(low, high)?;
+        let asked = Asked { map: &map, groups: count, range, parts: &names, square_radius };
+        let plan = Plan { threads, ..Plan::default() };
+        let mut sums = RowSums { rows: &rows, rewards, groups, present, asked: &asked, plan };
+        let vector = Last::Totals(Totals { secret, parts: &specs });
+        let question = Question { numbers: None, picking: Picking::None, vector };
+        with_bits!(bits, |noise| release(&question, &mut sums, noise))
+    }))
+    .map_err(Raised::from)?;
+    Ok(shown(py, answer.vector, &answer.secret))
 }

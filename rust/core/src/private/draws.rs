@@ -12,8 +12,9 @@ use std::collections::VecDeque;
 use crate::noise::entropy::NoiseSource;
 use crate::noise::gaussian_vector::release_vector;
 use crate::private::peel::{ColumnPick, ColumnPicker, PeelScratch, Peeler};
+use crate::private::totals::{Totals, kept_of, release_totals};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::memory::{copied, with_room};
+use crate::runtime::memory::{copied, with_room, zeros};
 
 mod sealed {
     pub trait Sealed {}
@@ -73,6 +74,12 @@ pub trait Noise: sealed::Sealed {
     /// # Errors
     /// If values or noise break their rules. Then nothing is released.
     fn add(&mut self, values: &mut [i64], added: Added<'_>) -> Result<()>;
+
+    /// Add values to totals, and noise to these: see [`release_totals`].
+    ///
+    /// # Errors
+    /// Those of [`release_totals`]. Then nothing is released.
+    fn add_to_totals(&mut self, values: &[i64], totals: Totals<'_>) -> Result<(Vec<i64>, Vec<u8>)>;
 }
 
 impl<B: NoiseSource> sealed::Sealed for B {}
@@ -107,6 +114,10 @@ impl<B: NoiseSource> Noise for B {
             Added::Values(peeler) => peeler.add(values, self),
         }
     }
+
+    fn add_to_totals(&mut self, values: &[i64], totals: Totals<'_>) -> Result<(Vec<i64>, Vec<u8>)> {
+        release_totals(values, totals, self)
+    }
 }
 
 /// What a release asked of its noise. Private: it holds sums without noise.
@@ -131,6 +142,23 @@ pub enum Call {
         values: Vec<i64>,
         /// Standard deviation, or scale, of each one's noise.
         sigmas: Vec<u64>,
+    },
+    /// A part that was added to a total.
+    Total {
+        /// Which part it is.
+        name: u64,
+        /// Integers that were added, without noise.
+        values: Vec<i64>,
+        /// What they were multiplied with.
+        weight: u64,
+        /// Releases and weight of the total before.
+        before: (u64, u64),
+        /// Standard deviation of each number's noise on the total, in steps of `2^shift`.
+        sigmas: Vec<u64>,
+        /// See `sigmas`.
+        shift: u32,
+        /// Whether the total is kept.
+        kept: bool,
     },
 }
 
@@ -202,6 +230,25 @@ impl Noise for Recording {
         self.calls.push(Call::Vector { values: copied(values)?, sigmas });
         values.fill(0);
         Ok(())
+    }
+
+    fn add_to_totals(&mut self, values: &[i64], totals: Totals<'_>) -> Result<(Vec<i64>, Vec<u8>)> {
+        let after = kept_of(values, totals)?;
+        let mut left = values;
+        for part in totals.parts {
+            let (own, rest) = left.split_at(part.sigmas.len());
+            self.calls.push(Call::Total {
+                name: part.name,
+                values: copied(own)?,
+                weight: part.weight,
+                before: part.before,
+                sigmas: copied(part.sigmas)?,
+                shift: part.shift,
+                kept: part.kept,
+            });
+            left = rest;
+        }
+        Ok((zeros(values.len())?, after))
     }
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | 1 | [`Sums::numbers`], where they are asked for | a Gaussian vector | Gaussian |
 //! | 2 | [`Sums::candidates`], [`Sums::further`] after each pick where picks follow one another | picks | picks |
-//! | 3 | [`Sums::vector`] of what was picked | a Gaussian vector | Gaussian |
+//! | 3 | [`Sums::vector`] of what was picked | a Gaussian vector, on it or on totals that it is added to | Gaussian |
 //!
 //! Pursuit takes all three steps; a dense fit the last, which has no picks; an iteration of N-IHT picks and then
 //! their values; a pilot picks alone. Events are priced in this order: a Gaussian before picks costs more than after.
@@ -16,6 +16,7 @@ use std::borrow::Cow;
 
 use crate::private::draws::{Added, Choice, Noise};
 use crate::private::peel::{ColumnPick, Peeler};
+use crate::private::totals::Totals;
 use crate::runtime::error::Error;
 use crate::runtime::memory::with_room;
 
@@ -64,8 +65,19 @@ pub struct Question<'a> {
     pub numbers: Option<Added<'a>>,
     /// How columns are picked.
     pub picking: Picking<'a>,
-    /// Noise of the last vector; nothing if none is asked for.
-    pub vector: Option<Added<'a>>,
+    /// What becomes of the last vector.
+    pub vector: Last<'a>,
+}
+
+/// What becomes of the last vector. Public but for the secret that totals hold.
+#[derive(Clone, Copy)]
+pub enum Last<'a> {
+    /// None is asked for.
+    None,
+    /// It is released with noise.
+    Fresh(Added<'a>),
+    /// It is added to totals, which are released with noise.
+    Totals(Totals<'a>),
 }
 
 /// An episode's private integers. Each is asked for at most once, in the order of the methods; `further` once after
@@ -116,6 +128,8 @@ pub struct Answer {
     pub picks: Vec<ColumnPick>,
     /// The noisy vector; empty if none was asked for.
     pub vector: Vec<i64>,
+    /// Totals for the next release, secret; empty where there are none.
+    pub secret: Vec<u8>,
 }
 
 /// Release what is asked. Every call is a release: twice on the same rows costs twice.
@@ -135,13 +149,21 @@ pub fn release<S: Sums>(
         noise.add(&mut numbers, added)?;
     }
     let picks = pick(question.picking, sums, noise)?;
-    let mut vector = Vec::new();
-    if let Some(added) = question.vector {
-        vector = sums.vector(&picks)?;
-        noise.renew()?;
-        noise.add(&mut vector, added)?;
+    let (mut vector, mut secret) = (Vec::new(), Vec::new());
+    match question.vector {
+        Last::None => {}
+        Last::Fresh(added) => {
+            vector = sums.vector(&picks)?;
+            noise.renew()?;
+            noise.add(&mut vector, added)?;
+        }
+        Last::Totals(totals) => {
+            let added = sums.vector(&picks)?;
+            noise.renew()?;
+            (vector, secret) = noise.add_to_totals(&added, totals)?;
+        }
     }
-    Ok(Answer { numbers, picks, vector })
+    Ok(Answer { numbers, picks, vector, secret })
 }
 
 fn pick<S: Sums>(

@@ -2,6 +2,8 @@
 //! mechanism of it.
 
 pub mod ball;
+pub mod board;
+pub mod dense;
 pub mod draws;
 pub mod episode;
 pub mod gradient;

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 use crate::matrix::scalar::LIMIT;
 use crate::private::draws::{Added, Noise};
-use crate::private::episode::{Picking, Question, Sums, release};
+use crate::private::episode::{Last, Picking, Question, Sums, release};
 use crate::private::gradient::{Loss, Plan, Rewards, RowBlocks, RowMap, clipped_sums};
 use crate::private::lattice::Lattice;
 use crate::private::peel::{ColumnPick, Peeler, Pick};
@@ -178,7 +178,8 @@ impl<'a> NoisyStep<'a> {
         let mut picked = match &self.settings.threshold {
             Threshold::Private(peeler) => {
                 let picking = Picking::Largest { count, peeler };
-                let question = Question { numbers: None, picking, vector: Some(Added::Values(peeler)) };
+                let question =
+                    Question { numbers: None, picking, vector: Last::Fresh(Added::Values(peeler)) };
                 let answer = release(&question, &mut Moved(v), noise)?;
                 let pairs = answer.picks.iter().zip(answer.vector);
                 pairs.map(|(pick, value)| Pick { index: pick.column, value }).collect()

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::noise::exact::checked_scale;
 use crate::private::draws::Noise;
-use crate::private::episode::{Picking, Question, Signs, Sums, release};
+use crate::private::episode::{Last, Picking, Question, Signs, Sums, release};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{with_room, zeros};
 
@@ -121,7 +121,7 @@ impl Pilot<'_> {
 
 fn picked(mut scores: Scores, scale: u64, noise: &mut impl Noise) -> Result<usize> {
     let picking = Picking::Columns { count: 1, scale, signs: Signs::None, following: false, excluded: &[] };
-    let answer = release(&Question { numbers: None, picking, vector: None }, &mut scores, noise)?;
+    let answer = release(&Question { numbers: None, picking, vector: Last::None }, &mut scores, noise)?;
     Ok(answer.picks[0].column)
 }
 

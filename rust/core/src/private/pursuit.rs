@@ -6,12 +6,14 @@
 //! | candidates | gradients of all columns relative to the public ones: [`relative_sums`] |
 //! | further | the same at residuals less what the picks so far may explain |
 //! | vector | gradients, second moments and the residuals' size on public and picked columns: [`settled_sums`] |
+//! | | then, where it is asked for, what was earned: [`board`] |
 //!
 //! Rows may also be a part of an episode's: the integers of parts are added up ([`Asked`] is all that another process
 //! has to know), and the bits are those of all rows together.
 
 use std::borrow::Cow;
 
+use crate::private::board;
 use crate::private::episode::Sums;
 use crate::private::gradient::Plan;
 use crate::private::peel::ColumnPick;
@@ -44,6 +46,8 @@ pub struct Asked<'a> {
     pub measure: Measure<'a>,
     /// What whole rows are measured with, if they are.
     pub ruler: Option<Ruler<'a>>,
+    /// Where rewards are expected, if what was earned is asked for.
+    pub board: Option<board::Range>,
 }
 
 /// Standard deviations of the vector on `m` columns, from those of gradients, of second moments above the diagonal and of
@@ -112,6 +116,21 @@ impl<'a, R: PursuitRows> RowSums<'a, R> {
             self.kept = Some(self.first_pass()?.1);
         }
         Ok(self.kept.as_ref().expect("set above"))
+    }
+
+    /// What was earned, and how often rewards, and the public columns of rows, had to be cut.
+    fn board(&mut self, range: board::Range) -> Result<[i64; board::WIDTH]> {
+        let Measure { scale, radius, .. } = self.asked.measure;
+        let width = 1 + self.asked.public.columns.len();
+        let longest = board::CUT * (radius as f64 / scale).powi(2);
+        self.kept()?;
+        let kept = self.kept.as_ref().expect("set above");
+        let mut board = [0; board::WIDTH];
+        for (i, row) in kept.support.chunks_exact(width).enumerate().filter(|(i, _)| self.counts(*i)) {
+            let square = row.iter().fold(0.0, |sum, value| sum + value * value);
+            range.add(&mut board, self.rewards[i], square.is_nan() || square > longest);
+        }
+        Ok(board)
     }
 
     fn counts(&self, i: usize) -> bool {
@@ -207,6 +226,9 @@ impl<R: PursuitRows> Sums for RowSums<'_, R> {
         vector.extend_from_slice(&sums.gradient);
         (0..m).for_each(|i| vector.extend_from_slice(&sums.moments[i * m + i..(i + 1) * m]));
         vector.push(sums.size);
+        if let Some(range) = asked.board {
+            vector.extend_from_slice(&self.board(range)?);
+        }
         Ok(vector)
     }
 }
@@ -218,7 +240,7 @@ mod tests {
     use crate::noise::entropy::predictable::SeededNoise;
     use crate::noise::gaussian_vector::release_vector;
     use crate::private::draws::{Added, Call, Recording};
-    use crate::private::episode::{Answer, Picking, Question, Signs, release};
+    use crate::private::episode::{Answer, Last, Picking, Question, Signs, release};
     use crate::private::gradient::Loss;
     use crate::private::peel::ColumnPicker;
 
@@ -250,6 +272,7 @@ mod tests {
             assumed,
             measure: Measure { whiten: &WHITEN, clip: 0.9, radius: 4095, scale: 700.0, cap: 2.5 },
             ruler: Some(Ruler { size: 1.1, octaves: 8.0, units }),
+            board: None,
         }
     }
 
@@ -257,7 +280,7 @@ mod tests {
         Question {
             numbers: Some(Added::Gaussian(&[70_000, 80_000, 90_000])),
             picking: Picking::Columns { count: 2, scale: 40_000, signs, following, excluded: &[3] },
-            vector: Some(Added::Gaussian(sigmas)),
+            vector: Last::Fresh(Added::Gaussian(sigmas)),
         }
     }
 
@@ -325,7 +348,7 @@ mod tests {
         }
         vector.push(sums.size);
         release_vector(&mut vector, sigmas, noise).expect("valid");
-        Answer { numbers, picks, vector }
+        Answer { numbers, picks, vector, secret: Vec::new() }
     }
 
     #[test]
@@ -431,7 +454,9 @@ mod tests {
         let mut noise = Recording::new(given);
         let mut sums = RowSums::new(&rows, &rewards, None, &asked, Plan::default());
         let answer = release(&question(&sigmas, Signs::All, true), &mut sums, &mut noise).expect("valid");
-        assert_eq!(answer, Answer { numbers: vec![0; 3], picks: given.to_vec(), vector: vec![0; 15] });
+        let nothing =
+            Answer { numbers: vec![0; 3], picks: given.to_vec(), vector: vec![0; 15], secret: Vec::new() };
+        assert_eq!(answer, nothing);
         let [Call::Vector { values: numbers, .. }, Call::Picks { scores, excluded, .. }, second, last] =
             noise.calls()
         else {

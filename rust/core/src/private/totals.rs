@@ -23,18 +23,16 @@ pub const MOST_SHIFT: u32 = 60;
 const MAGIC: &[u8; 8] = b"totals 1";
 const HEAD: usize = 32;
 
-/// One part of a release. Everything but `added` is public.
+/// One part of a release. Public.
 #[derive(Debug, Clone, Copy)]
 pub struct TotalPart<'a> {
     /// Which part it is, for ever.
     pub name: u64,
-    /// This episode's integers. Private.
-    pub added: &'a [i64],
-    /// What they are multiplied with.
+    /// What this episode's integers are multiplied with.
     pub weight: u64,
     /// How often, and with which weight last, the total was released that they are added to; (0, 0) starts an empty one.
     pub before: (u64, u64),
-    /// Standard deviations in steps of `2^shift`, one for each integer.
+    /// Standard deviations in steps of `2^shift`, one for each integer of the part.
     pub sigmas: &'a [u64],
     /// See `sigmas`.
     pub shift: u32,
@@ -42,7 +40,17 @@ pub struct TotalPart<'a> {
     pub kept: bool,
 }
 
-/// Releases all parts, one after the other, and returns them in steps of `2^shift`, with what is secret until next time.
+/// Totals that an episode's integers are added to. Public but for `secret`.
+#[derive(Debug, Clone, Copy)]
+pub struct Totals<'a> {
+    /// What the last release returned.
+    pub secret: Option<&'a [u8]>,
+    /// Parts, in the order of the integers.
+    pub parts: &'a [TotalPart<'a>],
+}
+
+/// Releases all parts of `added`, one after the other, and returns them in steps of `2^shift`, with what is secret until
+/// next time.
 ///
 /// A part may be longer than it was: what is new was zero. Parts that are not asked for are dropped.
 ///
@@ -51,23 +59,15 @@ pub struct TotalPart<'a> {
 /// the part is shorter than that total, a weight does not increase or is not below 2^48, or a number is out of range.
 /// Then nothing is released.
 pub fn release_totals(
-    secret: Option<&[u8]>,
-    parts: &[TotalPart<'_>],
+    added: &[i64],
+    totals: Totals<'_>,
     noise: &mut impl NoiseSource,
 ) -> Result<(Vec<i64>, Vec<u8>)> {
-    let held = secret.map_or(Ok(Vec::new()), read)?;
-    let mut totals = Vec::new();
-    let (mut count, mut bytes) = (0, MAGIC.len());
-    for part in parts {
-        let total = added_up(&held, part)?;
-        count += total.len();
-        bytes += if part.kept { HEAD + 16 * total.len() } else { 0 };
-        totals.push(total);
-    }
-    let (mut released, mut kept) = (with_room(count)?, with_room(bytes)?);
-    kept.extend_from_slice(MAGIC);
+    let parts = totals.parts;
+    let sums = sums_of(added, totals)?;
+    let mut released = with_room(added.len())?;
     crate::noise::observe::drawn("vector", parts.iter().flat_map(|part| part.sigmas.iter().copied()));
-    for (part, total) in parts.iter().zip(&totals) {
+    for (part, total) in parts.iter().zip(&sums) {
         for (sum, sigma) in total.iter().zip(part.sigmas) {
             let (whole, fraction) = (sum >> part.shift, sum & ((1 << part.shift) - 1));
             let fraction = (fraction as u128) << (64 - part.shift);
@@ -76,21 +76,51 @@ pub fn release_totals(
             let bound = i128::from(i64::MAX);
             released.push((whole + i128::from(drawn)).clamp(-bound, bound) as i64);
         }
-        if part.kept {
-            for number in [part.name, part.before.0 + 1, part.weight, total.len() as u64] {
-                kept.extend_from_slice(&number.to_le_bytes());
-            }
-            total.iter().for_each(|sum| kept.extend_from_slice(&sum.to_le_bytes()));
-        }
     }
-    Ok((released, kept))
+    Ok((released, written(parts, &sums)?))
+}
+
+/// Totals with what is added now, part after part, and nothing released.
+fn sums_of(added: &[i64], totals: Totals<'_>) -> Result<Vec<Vec<i128>>> {
+    let held = totals.secret.map_or(Ok(Vec::new()), read)?;
+    let (mut sums, mut left) = (Vec::new(), added);
+    for part in totals.parts {
+        let own = left.split_at_checked(part.sigmas.len());
+        let (own, rest) =
+            own.ok_or_else(|| Error::invalid("sigmas must have one number for each integer"))?;
+        sums.push(added_up(&held, part, own)?);
+        left = rest;
+    }
+    if !left.is_empty() {
+        return Err(Error::invalid("sigmas must have one number for each integer"));
+    }
+    Ok(sums)
+}
+
+/// What is secret until next time, where nothing is drawn.
+///
+/// # Errors
+/// Those of [`release_totals`].
+pub(super) fn kept_of(added: &[i64], totals: Totals<'_>) -> Result<Vec<u8>> {
+    written(totals.parts, &sums_of(added, totals)?)
+}
+
+fn written(parts: &[TotalPart<'_>], sums: &[Vec<i128>]) -> Result<Vec<u8>> {
+    let size =
+        |(part, total): (&TotalPart<'_>, &Vec<i128>)| if part.kept { HEAD + 16 * total.len() } else { 0 };
+    let mut kept = with_room(MAGIC.len() + parts.iter().zip(sums).map(size).sum::<usize>())?;
+    kept.extend_from_slice(MAGIC);
+    for (part, total) in parts.iter().zip(sums).filter(|(part, _)| part.kept) {
+        for number in [part.name, part.before.0 + 1, part.weight, total.len() as u64] {
+            kept.extend_from_slice(&number.to_le_bytes());
+        }
+        total.iter().for_each(|sum| kept.extend_from_slice(&sum.to_le_bytes()));
+    }
+    Ok(kept)
 }
 
 /// A part's total with what is added now; everything that could be wrong with it is found here.
-fn added_up(held: &[Held<'_>], part: &TotalPart<'_>) -> Result<Vec<i128>> {
-    if part.sigmas.len() != part.added.len() {
-        return Err(Error::invalid("sigmas must have one number for each integer"));
-    }
+fn added_up(held: &[Held<'_>], part: &TotalPart<'_>, added: &[i64]) -> Result<Vec<i128>> {
     part.sigmas.iter().try_for_each(|sigma| RoundedGaussian::new("sigmas", *sigma).map(drop))?;
     if !(part.before.1 + 1..MOST_WEIGHT).contains(&part.weight) {
         return Err(Error::invalid("weight must be above the last one and below 2**48"));
@@ -98,7 +128,7 @@ fn added_up(held: &[Held<'_>], part: &TotalPart<'_>) -> Result<Vec<i128>> {
     if part.shift > MOST_SHIFT {
         return Err(Error::invalid(format!("shift must be at most {MOST_SHIFT}")));
     }
-    let mut total: Vec<i128> = zeros(part.added.len())?;
+    let mut total: Vec<i128> = zeros(added.len())?;
     if part.before.0 > 0 {
         let found = held.iter().find(|one| one.name == part.name);
         let found = found.filter(|one| (one.releases, one.weight) == part.before);
@@ -109,7 +139,7 @@ fn added_up(held: &[Held<'_>], part: &TotalPart<'_>) -> Result<Vec<i128>> {
         }
         total.iter_mut().zip(sums).for_each(|(total, bytes)| *total = i128::from_le_bytes(*bytes));
     }
-    for (total, added) in total.iter_mut().zip(part.added) {
+    for (total, added) in total.iter_mut().zip(added) {
         let more = i128::from(part.weight) * i128::from(*added);
         *total = total.checked_add(more).ok_or_else(|| Error::invalid("totals must be below 2**127"))?;
     }
@@ -147,8 +177,17 @@ mod tests {
     use super::*;
     use crate::noise::entropy::predictable::SeededNoise;
 
-    fn part<'a>(added: &'a [i64], weight: u64, before: (u64, u64), sigmas: &'a [u64]) -> TotalPart<'a> {
-        TotalPart { name: 1, added, weight, before, sigmas, shift: 0, kept: true }
+    fn part(weight: u64, before: (u64, u64), sigmas: &[u64]) -> TotalPart<'_> {
+        TotalPart { name: 1, weight, before, sigmas, shift: 0, kept: true }
+    }
+
+    fn released(
+        secret: Option<&[u8]>,
+        added: &[i64],
+        part: TotalPart<'_>,
+        noise: &mut SeededNoise,
+    ) -> Result<(Vec<i64>, Vec<u8>)> {
+        release_totals(added, Totals { secret, parts: &[part] }, noise)
     }
 
     fn sums(secret: &[u8]) -> Vec<i128> {
@@ -159,11 +198,13 @@ mod tests {
     #[test]
     fn totals_are_weighted_sums_and_may_get_longer() {
         let noise = &mut SeededNoise::new(1, 0);
-        let (_, first) = release_totals(None, &[part(&[5, -7], 3, (0, 0), &[1, 1])], noise).expect("valid");
-        let next = part(&[1, 1, i64::MAX], MOST_WEIGHT - 1, (1, 3), &[1 << 40; 3]);
-        let (_, second) = release_totals(Some(&first), &[next], noise).expect("valid");
+        let (_, first) = released(None, &[5, -7], part(3, (0, 0), &[1, 1]), noise).expect("valid");
+        let next = part(MOST_WEIGHT - 1, (1, 3), &[1 << 40; 3]);
+        let (_, second) = released(Some(&first), &[1, 1, i64::MAX], next, noise).expect("valid");
         let weight = i128::from(MOST_WEIGHT - 1);
         assert_eq!(sums(&second), [15 + weight, -21 + weight, weight * i128::from(i64::MAX)]);
+        let again = Totals { secret: Some(&first), parts: &[next] };
+        assert_eq!(kept_of(&[1, 1, i64::MAX], again).expect("valid"), second);
     }
 
     #[test]
@@ -171,8 +212,8 @@ mod tests {
         let noise = &mut SeededNoise::new(2, 0);
         let added = vec![1 << 40; 4000];
         let sigmas = vec![1 << 10; 4000];
-        let asked = TotalPart { shift: 7, ..part(&added, 5, (0, 0), &sigmas) };
-        let (released, _) = release_totals(None, &[asked], noise).expect("valid");
+        let asked = TotalPart { shift: 7, ..part(5, (0, 0), &sigmas) };
+        let (released, _) = released(None, &added, asked, noise).expect("valid");
         let errors = released.iter().map(|one| (one - (5 << 33)) as f64 / 1024.0);
         let square = errors.map(|error| error * error).sum::<f64>() / 4000.0;
         assert!((0.9..1.1).contains(&square), "{square}");
@@ -181,19 +222,22 @@ mod tests {
     #[test]
     fn nothing_is_added_to_another_total() {
         let noise = &mut SeededNoise::new(3, 0);
-        let (_, first) = release_totals(None, &[part(&[5], 3, (0, 0), &[1])], noise).expect("valid");
-        let (_, second) = release_totals(Some(&first), &[part(&[5], 4, (1, 3), &[1])], noise).expect("valid");
+        let (_, first) = released(None, &[5], part(3, (0, 0), &[1]), noise).expect("valid");
+        let (_, second) = released(Some(&first), &[5], part(4, (1, 3), &[1]), noise).expect("valid");
         let drawn = noise.words_drawn();
-        for (secret, asked) in [
-            (None, part(&[5], 4, (1, 3), &[1])),          // nothing was kept
-            (Some(&second), part(&[5], 4, (1, 3), &[1])), // the rows are in it already
-            (Some(&first), part(&[5], 5, (2, 4), &[1])),  // an old total with newer rows
-            (Some(&first), part(&[5], 3, (1, 3), &[1])),  // a weight that does not increase
-            (Some(&first), part(&[5], 1 << 48, (1, 3), &[1])),
-            (Some(&first), part(&[], 4, (1, 3), &[])), // numbers that were released are left out
-            (Some(&first), TotalPart { name: 2, ..part(&[5], 4, (1, 3), &[1]) }),
+        let usual: &[i64] = &[5];
+        for (secret, added, asked) in [
+            (None, usual, part(4, (1, 3), &[1])),          // nothing was kept
+            (Some(&second), usual, part(4, (1, 3), &[1])), // the rows are in it already
+            (Some(&first), usual, part(5, (2, 4), &[1])),  // an old total with newer rows
+            (Some(&first), usual, part(3, (1, 3), &[1])),  // a weight that does not increase
+            (Some(&first), usual, part(1 << 48, (1, 3), &[1])),
+            (Some(&first), &[], part(4, (1, 3), &[])), // numbers that were released are left out
+            (Some(&first), usual, TotalPart { name: 2, ..part(4, (1, 3), &[1]) }),
+            (Some(&first), &[5, 5], part(4, (1, 3), &[1])), // more integers than noise
+            (Some(&first), &[], part(4, (1, 3), &[1])),
         ] {
-            assert!(release_totals(secret.map(Vec::as_slice), &[asked], noise).is_err());
+            assert!(released(secret.map(Vec::as_slice), added, asked, noise).is_err());
         }
         for cut in 1..first.len() {
             assert!(read(&first[..cut]).is_err() || cut == MAGIC.len());

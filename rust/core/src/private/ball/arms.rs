@@ -1,6 +1,6 @@
 //! What a linear model of each arm needs, from rows cut to a ball: exact integer sums, in one pass.
 //!
-//! A row has integers `q` in the ball of the map's radius R, a reward `r` of at most [`REWARD_STEPS`] = P steps and a
+//! A row has integers `q` in the ball of the map's radius R, a reward `r` of at most [`board::STEPS`] = P steps and a
 //! group. Its group's block gets `q r`, `r`, `q` and 1, and where they are asked for the squares of `q`, cut to a
 //! ball of their own. What of `q` is above zero and what is below goes to sums of all rows.
 //!
@@ -16,13 +16,11 @@
 use std::ops::Range;
 
 use super::{BallMap, BallRows, MOST_ROWS};
+use crate::private::board::{self, steps};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::zeros;
 use crate::runtime::parallel::{Plan, add_up, in_blocks};
 use crate::runtime::simd::{Vectorised, rounded_to_zero};
-
-/// Steps of a reward from the middle of its range to either end.
-pub const REWARD_STEPS: i64 = 1 << 10;
 
 /// Squares are divided by this, so that those of a row fit 16 bits as its integers do.
 pub const SQUARE_UNIT: i64 = 1 << 15;
@@ -30,9 +28,11 @@ pub const SQUARE_UNIT: i64 = 1 << 15;
 /// Each row's group and reward, and what is summed. Lengths are those of the rows.
 #[derive(Debug, Clone, Copy)]
 pub struct ArmRows<'a> {
-    /// From -1/2 to 1/2; others are moved to the ends, NaN to the middle. Private.
+    /// Private; moved to -1/2..1/2 by `range`, and to its ends beyond it, NaN to the middle.
     pub rewards: &'a [f64],
-    /// From 0 to `count - 1`.
+    /// Where rewards are expected.
+    pub range: board::Range,
+    /// From 0 to `count - 1`, but for rows with flag 0.
     pub group_of: &'a [i64],
     /// Number of groups.
     pub count: usize,
@@ -42,6 +42,8 @@ pub struct ArmRows<'a> {
     pub halves: bool,
     /// Radius of the ball of squares, where they are summed.
     pub squares: Option<i64>,
+    /// Whether the numbers of the [`board`] are summed over all rows.
+    pub board: bool,
 }
 
 impl ArmRows<'_> {
@@ -51,7 +53,8 @@ impl ArmRows<'_> {
     }
 }
 
-/// For each group sums of `q r`, `r`, `q`, 1 and squares; then, for all, what of `q` is above zero and what is below.
+/// For each group sums of `q r`, `r`, `q`, 1 and squares; then, for all, what of `q` is above zero and what is below, and
+/// the numbers of the board.
 ///
 /// # Errors
 /// If lengths do not fit, a group is out of range, the ball of squares is larger than `radius^2` in units of
@@ -67,28 +70,23 @@ pub fn arm_sums<R: BallRows>(rows: &R, asked: ArmRows<'_>, map: &BallMap, plan: 
     if map.dimension() != rows.columns() || n >= MOST_ROWS || map.one.is_some() {
         return Err(Error::invalid("X must have the columns of the map and fewer than 2**31 rows"));
     }
-    if !asked.group_of.iter().all(|group| (0..asked.count as i64).contains(group)) {
+    let counts = |i: usize| asked.present.is_none_or(|flags| flags[i] != 0);
+    let within = |(i, group): (usize, &i64)| !counts(i) || (0..asked.count as i64).contains(group);
+    if !asked.group_of.iter().enumerate().all(within) {
         return Err(Error::invalid("arms must be from 0 to the number of arms less 1"));
     }
     if asked.squares.is_some_and(|radius| !(1..=SQUARE_UNIT).contains(&radius)) {
         return Err(Error::invalid(format!("squares must be an integer from 1 to {SQUARE_UNIT}")));
     }
     let width = map.width();
-    let halves = if asked.halves { 2 * width } else { 0 };
-    let size = asked.count.checked_mul(asked.block(width)).and_then(|all| all.checked_add(halves));
+    let behind = if asked.halves { 2 * width } else { 0 } + if asked.board { board::WIDTH } else { 0 };
+    let size = asked.count.checked_mul(asked.block(width)).and_then(|all| all.checked_add(behind));
     let size = size.ok_or(Error::Memory)?;
     let start = || Ok(Sums { totals: zeros(size)?, values: zeros(width)?, integers: zeros(width)? });
     let parts = in_blocks(n, 4 * width, plan, start, |range, sums| {
         plan.level.run(AddBlock { rows, range, asked, map, sums })
     })?;
     add_up(parts.into_iter().map(|sums| Ok(sums.totals)))
-}
-
-/// A reward in steps.
-#[inline(always)]
-fn steps(reward: f64) -> i64 {
-    let clipped = if reward.is_nan() { 0.0 } else { reward.clamp(-0.5, 0.5) };
-    (clipped * (2 * REWARD_STEPS) as f64).round_ties_even() as i64
 }
 
 struct Sums {
@@ -113,15 +111,21 @@ impl<R: BallRows> Vectorised for AddBlock<'_, '_, R> {
         let AddBlock { rows, range, asked, map, sums } = self;
         let width = map.width();
         let block = asked.block(width);
-        let (groups, halves) = sums.totals.split_at_mut(asked.count * block);
+        let (groups, behind) = sums.totals.split_at_mut(asked.count * block);
+        let (halves, board) = behind.split_at_mut(if asked.halves { 2 * width } else { 0 });
+        let longest = board::CUT * (map.radius as f64).powi(2);
         for i in range {
             if asked.present.is_some_and(|flags| flags[i] == 0) {
                 continue;
             }
             rows.gather(i, map, &mut sums.values)?;
+            if asked.board {
+                let square = sums.values.iter().fold(0.0, |sum, value| sum + value * value);
+                asked.range.add(board, asked.rewards[i], square.is_nan() || square > longest);
+            }
             // A row of zeros has a reward and is counted.
             map.quantise(&mut sums.values, 1.0, &mut sums.integers);
-            let (q, reward) = (&sums.integers, steps(asked.rewards[i]));
+            let (q, reward) = (&sums.integers, steps(asked.range.moved(asked.rewards[i])));
             let own = &mut groups[asked.group_of[i] as usize * block..][..block];
             let (gradient, own) = own.split_at_mut(width);
             own[0] += reward;
@@ -170,8 +174,17 @@ mod tests {
     use crate::runtime::simd::Level;
 
     fn sums(rows: &[f64], rewards: &[f64], group_of: &[i64], map: &BallMap) -> Vec<i64> {
-        let asked =
-            ArmRows { rewards, group_of, count: 2, present: None, halves: true, squares: Some(1 << 14) };
+        let range = board::Range::new(-0.5, 0.5).expect("valid");
+        let asked = ArmRows {
+            rewards,
+            range,
+            group_of,
+            count: 2,
+            present: None,
+            halves: true,
+            squares: Some(1 << 14),
+            board: true,
+        };
         let rows = Dense::new(rows, rewards.len(), 2).expect("valid");
         let plan = Plan { threads: Some(1), block_rows: None, level: Level::best() };
         arm_sums(&rows, asked, map, plan).expect("valid")
@@ -183,10 +196,11 @@ mod tests {
         let map = map.with_centers(&[1.0, 0.0]).expect("valid");
         // (3, 4) is at the radius, (30, 40) beyond it, and both come from columns moved by 1.
         let found = sums(&[4.0, 4.0, 31.0, -40.0], &[0.5, -0.25], &[0, 1], &map);
-        let (p, half) = (REWARD_STEPS, REWARD_STEPS / 2);
+        let (p, half) = (board::STEPS, board::STEPS / 2);
         assert_eq!(found[..8], [30 * p, 40 * p, p, 30, 40, 1, 0, 0]);
         assert_eq!(found[8..16], [-30 * half, 40 * half, -half, 30, -40, 1, 0, 0]);
-        assert_eq!(found[16..], [60, 40, 0, 40]);
+        assert_eq!(found[16..20], [60, 40, 0, 40]);
+        assert_eq!(found[20..], [half, 2 * p, p + p / 4, 0, half]);
     }
 
     #[test]

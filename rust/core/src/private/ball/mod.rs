@@ -16,7 +16,7 @@ mod moments;
 mod rows;
 pub mod tile;
 
-pub use arms::{ArmRows, REWARD_STEPS, SQUARE_UNIT, arm_sums};
+pub use arms::{ArmRows, SQUARE_UNIT, arm_sums};
 pub use gradient::{Groups, ball_gradient};
 pub(crate) use moments::mirror;
 pub use moments::second_moments;

@@ -1,0 +1,279 @@
+"""What episodes earned, as it is released: five numbers with noise each, and what they add up to. Public.
+
+In Rust (``board.rs``) a row with a reward adds its reward, moved to -1..1 and cut there, in P steps; P; the
+square of the reward; P/2 if the reward had to be cut; P/2 if its context was cut to less than half its
+length. A row without a reward adds nothing. Replacing one row moves the five sums by at most ``sqrt(9/2) P``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, NamedTuple
+
+import numpy.typing as npt
+
+__all__ = [
+    "BOARD_SHARE",
+    "BOARD_SQUARED",
+    "BOARD_STEPS",
+    "BOARD_WIDTH",
+    "UNIFORM",
+    "Board",
+    "Earned",
+    "Interval",
+    "pooled",
+]
+
+#: P, and the squared distance of two rows' integers at most.
+BOARD_STEPS: Final = 2**10
+BOARD_SQUARED: Final = 9 * BOARD_STEPS**2 // 2
+
+#: Integers of a row.
+BOARD_WIDTH: Final = 5
+
+#: Share of an episode's budget that they take.
+BOARD_SHARE: Final = 0.02
+
+#: How far the share of rounds with a reward is from 1, before it is known.
+_MISSING: Final = 0.3
+
+#: Standard errors to either side of a mean that its interval reaches: 95 %.
+_NINETY_FIVE: Final = 1.959964
+
+#: Rounds count half when so much of all rounds came after them.
+_HALF_LIFE: Final = 0.5
+
+#: Standard errors from which on the guard takes a difference for real: it looks after every episode.
+_GUARD: Final = 3.0
+
+#: As an arm of the guard: all of them, uniformly.
+UNIFORM: Final = -1
+
+
+class Interval(NamedTuple):
+    """A mean, and its standard error: from noise, and from how rewards differ."""
+
+    mean: float
+    error: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95 % interval."""
+        return self.mean - _NINETY_FIVE * self.error
+
+    @property
+    def high(self) -> float:
+        """Upper end of the 95 % interval."""
+        return self.mean + _NINETY_FIVE * self.error
+
+    def less(self, other: Interval) -> Interval:
+        """Return the difference of two means that have nothing in common."""
+        return Interval(self.mean - other.mean, math.hypot(self.error, other.error))
+
+
+@dataclass(frozen=True)
+class Board:
+    """What some episodes earned, as it was released.
+
+    Attributes
+    ----------
+    rounds : float
+        With or without rewards.
+    rewards, squares : float
+        Sum of rewards, and of their squares, from `center` on.
+    counted, clipped, cut : float
+        Rounds with a reward; rewards that were cut to the range; contexts that were cut to less than half.
+    center : float
+        Middle of the range of rewards.
+    reward_noise, count_noise : float
+        Variances of the noise in `rewards` and in `counted`; in `clipped` and `cut` it is four times the
+        latter.
+    """
+
+    rounds: float
+    rewards: float
+    squares: float
+    counted: float
+    clipped: float
+    cut: float
+    center: float
+    reward_noise: float
+    count_noise: float
+
+    @classmethod
+    def of(
+        cls, rounds: int, reward_range: tuple[float, float], values: npt.NDArray[Any], sigma: float
+    ) -> Board:
+        """Return one episode's numbers, released with noise of standard deviation `sigma`."""
+        low, high = reward_range
+        reward, counted, square, clipped, cut = (float(value) / BOARD_STEPS for value in values)
+        half, noise = (high - low) / 2, (sigma / BOARD_STEPS) ** 2
+        return cls(
+            rounds=float(rounds),
+            rewards=half * reward,
+            squares=half**2 * square,
+            counted=counted,
+            clipped=2 * clipped,
+            cut=2 * cut,
+            center=(low + high) / 2,
+            reward_noise=half**2 * noise,
+            count_noise=noise,
+        )
+
+    @property
+    def present(self) -> float:
+        """About how many rounds had a reward: as released, as far as that says more than their number."""
+        guess = (_MISSING * self.rounds) ** 2
+        found = (self.counted * guess + self.rounds * self.count_noise) / (guess + self.count_noise)
+        return min(max(found, 0.02 * self.rounds, 1e-9), self.rounds)
+
+    @property
+    def reward(self) -> Interval:
+        """Mean reward of a round that had one."""
+        n = self.present
+        mean = self.rewards / n
+        variance = max(self.squares / n - mean**2, 0.0)
+        of_counts = min(self.count_noise, (_MISSING * self.rounds) ** 2)
+        noise = self.reward_noise + mean**2 * of_counts
+        return Interval(self.center + mean, math.sqrt(noise / n**2 + variance / n))
+
+    def share(self, name: str) -> Interval:
+        """Return the share of rounds that were "clipped" or "cut"."""
+        value = float(getattr(self, name))
+        return Interval(value / self.present, 2 * math.sqrt(self.count_noise) / self.present)
+
+    def moved(self, center: float) -> Board:
+        """Return the same with rewards counted from another number on."""
+        shift = self.center - center
+        if shift == 0:
+            return self
+        return replace(
+            self,
+            rewards=self.rewards + shift * self.counted,
+            squares=self.squares + 2 * shift * self.rewards + shift**2 * self.counted,
+            center=center,
+            reward_noise=self.reward_noise + shift**2 * self.count_noise,
+        )
+
+    def plus(self, other: Board, keep: float = 1.0) -> Board:
+        """Return both together, this one with the weight `keep`."""
+        own = self.moved(other.center)
+        return Board(
+            rounds=keep * own.rounds + other.rounds,
+            rewards=keep * own.rewards + other.rewards,
+            squares=keep * own.squares + other.squares,
+            counted=keep * own.counted + other.counted,
+            clipped=keep * own.clipped + other.clipped,
+            cut=keep * own.cut + other.cut,
+            center=other.center,
+            reward_noise=keep**2 * own.reward_noise + other.reward_noise,
+            count_noise=keep**2 * own.count_noise + other.count_noise,
+        )
+
+    def to_record(self) -> list[float]:
+        """Return a record for JSON."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+    @classmethod
+    def from_record(cls, record: list[float]) -> Board:
+        """Return what :meth:`to_record` wrote."""
+        return cls(*record)
+
+
+def pooled(boards: list[Board]) -> Board | None:
+    """Return several episodes together; None if there are none."""
+    whole: Board | None = None
+    for board in boards:
+        whole = board if whole is None else whole.plus(board)
+    return whole
+
+
+@dataclass(frozen=True)
+class Earned:
+    """What uniform play and the policy's own earned so far, and what the next episode plays. Public.
+
+    The **guard**: where the policy's own play earns less than uniform play, or than the best constant arm, by
+    three standard errors, the better of the two is played for as many rounds as it took to see that, and
+    twice as many each time it is seen again. Nothing is asked of rows for it, so the price is the same.
+
+    Attributes
+    ----------
+    last, uniform, recent : Board, optional
+        The last episode; rounds that were played uniformly; those that the estimate played, of which older
+        ones count less and less.
+    rounds : float
+        That the estimate played.
+    fallback : int, optional
+        The arm that the next episode plays instead of the estimate's choice, or `UNIFORM`.
+    waits : float
+        Rounds that it goes on for.
+    times : int
+        How often it was needed.
+    """
+
+    last: Board | None = None
+    uniform: Board | None = None
+    recent: Board | None = None
+    rounds: float = 0.0
+    fallback: int | None = None
+    waits: float = 0.0
+    times: int = 0
+
+    def after(
+        self, board: Board, *, uniform: bool, constant: tuple[int, Interval] | None = None, guard: bool = True
+    ) -> Earned:
+        """Return what is known after an episode.
+
+        Parameters
+        ----------
+        uniform : bool
+            Whether it was played before anything was known.
+        constant : (int, Interval), optional
+            The best constant arm and its mean reward, as far as it is known.
+        guard : bool
+            Whether the guard is on.
+        """
+        if uniform or self.fallback == UNIFORM:
+            pooled_with = board if self.uniform is None else self.uniform.plus(board)
+            found = replace(self, last=board, uniform=pooled_with)
+        elif self.fallback is not None:
+            found = replace(self, last=board)
+        else:
+            rounds = self.rounds + board.rounds
+            keep = 0.5 ** (board.rounds / max(_HALF_LIFE * rounds, board.rounds))
+            recent = board if self.recent is None else self.recent.plus(board, keep)
+            found = replace(self, last=board, recent=recent, rounds=rounds)
+        if found.fallback is not None:
+            waits = found.waits - board.rounds
+            return replace(found, waits=max(waits, 0.0), fallback=found.fallback if waits > 0 else None)
+        return found._guarded(constant) if guard else found
+
+    def _guarded(self, constant: tuple[int, Interval] | None) -> Earned:
+        others = [] if constant is None else [constant]
+        if self.uniform is not None:
+            others.append((UNIFORM, self.uniform.reward))
+        if self.recent is None or not others:
+            return self
+        lifts = [self.recent.reward.less(interval) for _, interval in others]
+        if not any(lift.mean + _GUARD * lift.error < 0 for lift in lifts):
+            return self
+        arm = max(others, key=lambda other: other[1].mean)[0]
+        waits = self.recent.rounds * 2.0**self.times
+        return replace(self, recent=None, fallback=arm, waits=waits, times=self.times + 1)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return a record for JSON."""
+        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value.to_record() if isinstance(value, Board) else value for name, value in record.items()
+        }
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Earned:
+        """Return what :meth:`to_record` wrote."""
+        boards = {
+            name: None if record[name] is None else Board.from_record(record[name])
+            for name in ("last", "uniform", "recent")
+        }
+        return cls(**{**record, **boards})
