@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fliphat import PrivateLinear, kernels, reference
+from fliphat import PrivateLinear, _native, kernels, reference
 from fliphat.fit.dense import KnownLinear, parts
 from fliphat.fit.dense.chain import Chain, Step
 from fliphat.fit.dense.parts import RADIUS, RowMap, entry_weights, sensitivity_squared
@@ -18,23 +18,28 @@ from fliphat.kernels import _fits as fit_kernels
 from fliphat.privacy import composition
 from fliphat.reference import _fits as fit_twins
 
-ALL = ("arms", "columns", "moments", "squares")
+ALL = ("arms", "columns", "moments", "squares", "board")
 MAP = RowMap(np.zeros(2), np.ones(2), 1.0)
 SQUARES = 2**14
 
 
 def sums(rows, slots, rewards, present=None, row_map=MAP, groups=3, radius=SQUARES):
     present = np.ones(len(rows), bool) if present is None else np.asarray(present)
-    return parts.integer_sums(
+    noise = _native.RecordingNoise()
+    parts.release(
         np.column_stack([np.asarray(rows, float), slots]),
         np.asarray(slots),
         np.asarray(rewards, float),
         present,
         row_map=row_map,
         groups=groups,
-        names=ALL,
+        reward_range=(-0.5, 0.5),
+        steps={name: Step(Chain(), 1, 0, 1) for name in ALL},
         radius=radius,
+        secret=None,
+        noise=noise,
     )
+    return {name: call[2] for name, call in zip(ALL, noise.calls, strict=True)}
 
 
 def weighed(vectors, name, groups=3):
@@ -148,7 +153,7 @@ def test_arm_sums_are_those_of_the_twin(layout, dtype):
 @pytest.mark.parametrize("users", [1, 3])
 def test_every_plan_is_within_one_gaussian_that_the_claim_was_priced_for(users):
     policy = PrivateLinear(
-        3, 4, 2.0, 1e-3, context_norm=1.0, rounds_per_user=users, first_episode=400, growth=1.4
+        3, 4, 2.0, 1e-3, context_norm=1.0, rounds_per_user=users, first_episode=400
     )
     fit = policy._fit
     known, secret, rng = fit.begin(), None, np.random.default_rng(0)
@@ -161,7 +166,7 @@ def test_every_plan_is_within_one_gaussian_that_the_claim_was_priced_for(users):
         known, secret = fit.run_totals(
             plan, rows, rng.random(plan.rows), np.ones(plan.rows, bool), known, secret
         )
-    assert list(plan.steps) == ["arms", "moments", "squares"]
+    assert list(plan.steps) == ["arms", "board", "moments", "squares"]
     assert plan.steps["arms"].before.releases > 0
     assert policy.guarantee.proven
     assert policy.guarantee.release is fit.claim

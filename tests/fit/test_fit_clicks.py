@@ -159,16 +159,3 @@ def test_the_squared_loss_knows_nothing_of_this():
     assert first.steps.pick_clip == second.steps.pick_clip
     assert np.array_equal(first.steps.whiten, second.steps.whiten)
     assert scores.within_odds(other.begin(), other.told) == 1.0
-
-
-def test_a_record_from_before_sizes_were_told_can_be_fitted():
-    fit = fit_of("logistic")
-    record = fit.begin().to_record()
-    for name in ("told_size", "octaves", "octaves_weight", "doubted"):
-        del record[name]
-    known = fit.recall(record)
-    assert known.told_size == known.start_size > 0
-    plan = fit.plan(0, known)
-    rows = np.random.default_rng(0).standard_normal((plan.rows, 50)).astype(np.float32)
-    after = fit.run(plan, rows, (rows[:, 0] > 0).astype(float), np.ones(plan.rows, bool), known)
-    assert np.isfinite(after.theta).all()

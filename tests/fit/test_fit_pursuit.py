@@ -209,10 +209,11 @@ class TestSecondMoments:
         fit = PursuitFit(settings())
         plan = fit.plan(0, fit.begin())
         assert isinstance(plan, PursuitPlan)
-        (gradient, moments, size), rows = plan.parts, plan.row_parts
+        (gradient, moments, size, board), rows = plan.parts, plan.row_parts
         assert gradient.sensitivity_squared == len(plan.steps.whiten) * 2**32
         assert moments.sensitivity_squared == RADIUS**4
         assert size.sensitivity_squared == 2**30
+        assert board.sensitivity_squared == 9 * 2**20 // 2
         assert [part.sensitivity_squared for part in rows] == [2**32, 2**32, 2**30]
 
 

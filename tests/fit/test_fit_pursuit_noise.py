@@ -52,15 +52,16 @@ def mu_squared(sigmas: np.ndarray) -> float:
     if len(sigmas) == 3:
         # Three numbers of whole rows, before everything else.
         return float(np.sum((np.array([SIGNED, SIGNED, ONE_SIDED]) / sigmas) ** 2))
-    # m gradients, the upper triangle of m x m moments, a size.
-    m = next(m for m in range(1, 100) if m + m * (m + 1) // 2 + 1 == len(sigmas))
-    gradient, moments, size = np.split(sigmas, np.cumsum([m, m * (m + 1) // 2]))
+    # m gradients, the upper triangle of m x m moments, a size, five numbers of what was earned.
+    m = next(m for m in range(1, 100) if m + m * (m + 1) // 2 + 6 == len(sigmas))
+    gradient, moments, size, board = np.split(sigmas, np.cumsum([m, m * (m + 1) // 2, 1]))
     above = np.zeros((m, m))
     above[np.triu_indices(m)] = moments
     # |v v' - w w'|_F^2 <= 2 B^4. Entries above the diagonal are half of it, which noise on the diagonal
     # that is sqrt(2) times larger makes true of all: the smallest noise then bounds the shift.
     smallest = min((np.diag(above) / math.sqrt(2)).min(), *above[np.triu_indices(m, 1)])
-    shifts = [SIGNED / gradient, RADIUS**2 / smallest, ONE_SIDED / size]
+    # A reward of at most 2^10 steps, its square and its count, and two flags of half as much: sqrt(9/2) 2^10.
+    shifts = [SIGNED / gradient, RADIUS**2 / smallest, ONE_SIDED / size, 4.5**0.5 * 2**10 / board.min()]
     return float(sum(np.sum(shift**2) for shift in shifts))
 
 

@@ -31,6 +31,8 @@ from fliphat.privacy.conversion import rho_from_epsilon
 SIGNED, ONE_SIDED = 2**16, 2**15
 #: A pilot's counts move by 1, in steps of so much; second moments are of rows within a ball of this radius.
 COUNT, RADIUS = 2**10, 2**12 - 1
+#: Steps of a reward to either side: what an episode earned moves by sqrt(9/2) of them.
+REWARD = 2**10
 
 _SLACK = 1 + 1e-6
 _MOST_EVENTS = 400
@@ -106,20 +108,21 @@ def within_claim(events, epsilon, delta, rho=None):
 
 
 def vector_of_pursuit(runs, m):
-    """Return the squared shift of a vector: m gradients, moments of m columns, a size; or of whole rows."""
+    """Return the squared shift of a vector: m gradients, moments, a size, the board; or of whole rows."""
     sigmas = np.repeat(*np.array(runs, np.int64).T).astype(float)
     rows = np.array([SIGNED, SIGNED, ONE_SIDED])
     if len(sigmas) == 3 and sigmas[0] == sigmas[1]:
         return float(np.sum((rows / sigmas) ** 2))
-    if len(sigmas) - (m + m * (m + 1) // 2 + 1) not in (0, 3):
+    if len(sigmas) - (m + m * (m + 1) // 2 + 1) not in (0, 5):
         raise Uncharged(f"pursuit drew a vector of {len(sigmas)} numbers about {m} columns")
-    gradient, moments, size, rest = np.split(sigmas, np.cumsum([m, m * (m + 1) // 2, 1]))
+    gradient, moments, size, board = np.split(sigmas, np.cumsum([m, m * (m + 1) // 2, 1]))
     above = np.zeros((m, m))
     above[np.triu_indices(m)] = moments
     # |v v' - w w'|_F^2 <= 2 B^4, half of it above the diagonal, whose noise must be sqrt(2) times as large.
     smallest = min(*np.diag(above) / math.sqrt(2), *above[np.triu_indices(m, 1)], math.inf)
-    shifts = (SIGNED / gradient, RADIUS**2 / smallest, ONE_SIDED / size, rows[: len(rest)] / rest)
-    return float(sum(np.sum(shift**2) for shift in shifts))
+    shifts = (SIGNED / gradient, RADIUS**2 / smallest, ONE_SIDED / size)
+    earned = 4.5 * REWARD**2 / min(board, default=math.inf) ** 2
+    return float(sum(np.sum(shift**2) for shift in shifts) + earned)
 
 
 def price_pursuit(drawn, settings, plan):

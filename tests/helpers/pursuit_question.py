@@ -34,6 +34,7 @@ def question(
     sigmas: tuple[int, int, int] = (1, 1, 1),
     octaves: float | None = None,
     row_sigmas: tuple[int, int, int] = (1, 1, 1),
+    board: tuple[float, float, int] | None = None,
 ) -> _native.PursuitQuestion:
     """Return a question, whose arguments are those of the twin `fliphat.reference._fits.episode`."""
 
@@ -52,6 +53,7 @@ def question(
         (value_clip, radius, scale, cap),
         sigmas,
         None if octaves is None else (octaves, row_sigmas),
+        board,
     )
 
 

@@ -1,5 +1,6 @@
 """Health in words: silent in ordinary worlds, and it speaks where nothing is learned."""
 
+import dataclasses
 import pickle
 import warnings
 
@@ -11,6 +12,7 @@ from fliphat.environments import SparseLinear
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies import Health, HealthWarning
 from fliphat.policies.health import examine
+from fliphat.policies.linear_rule import LinearRule
 from fliphat.policies.types import EpisodeFacts
 from fliphat.simulation import play
 
@@ -140,15 +142,17 @@ def test_signs_that_flip_are_seen_and_signs_that_stay_are_not():
 # PrivateLinear
 
 
-def linear(rewarded, size=1.0, episodes=10, epsilon=2.0):
+def linear(rewarded, size=1.0, episodes=10, epsilon=2.0, paid=1.0, spoiled=None):
     """A policy that played episodes of contexts in the ball; `rewarded` says the chance of a reward."""
-    policy = PrivateLinear(3, 6, epsilon, 1e-3, context_norm=2.0**0.5, seed=5)
+    policy = PrivateLinear(3, 6, epsilon, 1e-3, context_norm=2.0**0.5, guard=spoiled is None, seed=5)
+    if spoiled is not None:
+        policy._engine.rule.chooser = lambda known: LinearRule.chooser(policy._engine.rule, spoiled(known))
     rng = np.random.default_rng(7)
     while len(policy.history) < episodes:
         contexts = rng.uniform(-1, 1, (policy.remaining, 6)) * size
         decisions = policy.select_batch(contexts)
         won = rng.random(len(contexts)) < rewarded(contexts / size, decisions.arms)
-        policy.update_batch(decisions, won.astype(float))
+        policy.update_batch(decisions, paid * won)
     return policy
 
 
@@ -164,10 +168,27 @@ def test_a_dense_policy_that_learns_is_silent():
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.5])
-def test_a_dense_policy_with_nothing_to_learn_says_so(chance):
-    with pytest.warns(HealthWarning, match="coefficients do not stand out of their noise"):
-        policy = linear(lambda contexts, arms: chance)
-    assert not policy.health.ok
+def test_a_dense_policy_with_nothing_to_learn_earns_what_any_arm_does_and_is_silent(chance):
+    policy = linear(lambda contexts, arms: chance)
+    assert policy.health.ok
+    assert policy.scoreboard.recent.low < chance < policy.scoreboard.recent.high
+
+
+def test_rewards_outside_their_range_are_named():
+    with pytest.warns(HealthWarning, match="of rewards are outside reward_range = \\(0, 1\\)"):
+        linear(lambda contexts, arms: 0.5, episodes=20, paid=3.0)
+
+
+def test_a_dense_policy_that_loses_to_a_constant_arm_says_so_unless_it_may_not_be_seen():
+    """One that plays badly because it is made to: its draws are those of another policy's rewards."""
+
+    def upside_down(known):
+        return dataclasses.replace(known, draws=-known.draws)
+
+    losing = linear(lambda contexts, arms: np.where(arms == 1, 0.9, 0.1), episodes=14, spoiled=upside_down)
+    assert "less than always playing 1" in str(losing.health)
+    well = linear(lambda contexts, arms: np.where(arms == 1, 0.9, 0.1), episodes=14)
+    assert well.health.ok
 
 
 def test_contexts_that_are_far_shorter_than_their_norm_are_named():

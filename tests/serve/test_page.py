@@ -51,18 +51,9 @@ def test_the_status_is_what_is_public(make, tmp_path):
         )
         assert told["played_in_episode"] == 20 - sum(one.rounds for one in policy.history)
         assert [one["episode"] for one in told["releases"]] == [one.episode for one in policy.history][::-1]
-        assert told["guarantee"] == str(policy.guarantee) and told["scoreboard"] is None
+        assert told["guarantee"] == str(policy.guarantee) and told["scoreboard"] == str(policy.scoreboard)
         assert told["arms"] == (None if make is sparse else ["red", "<b>blue</b>"])
         assert not re.search("reward", str(told["releases"])) and "late" not in told and "pending" not in told
-
-
-def test_a_policy_that_knows_what_it_earns_shows_it(tmp_path):
-    class Earning(FLIPHAT):
-        scoreboard = "lift over uniform play .1"
-
-    made = {"dim": DIM, "sparsity": 2, "epsilon": 1.0, "delta": 0.01}
-    with served(lambda: Earning(**made, store=Store(tmp_path / "s", durability="group"))) as server:
-        assert server.ask("GET", "/status", token=None)[1]["scoreboard"] == "lift over uniform play .1"
 
 
 def test_the_page_is_one_file_that_may_ask_this_server_alone(tmp_path):

@@ -107,7 +107,8 @@ class FLIPHAT(NamedArms):
 
     Arms with names, and one context a round:
 
-    >>> policy = FLIPHAT(dim=5, sparsity=5, epsilon=1.0, delta=1e-6, arms=["red", "blue"], reward_range=(0, 1))
+    >>> colours = ["red", "blue"]
+    >>> policy = FLIPHAT(dim=5, sparsity=5, epsilon=1.0, delta=1e-6, arms=colours, reward_range=(0, 1))
     >>> policy.select(np.zeros(5)).arm in policy.arms
     True
     """

@@ -1,7 +1,7 @@
-"""Whether a policy learns, told from public numbers alone: released estimates and what the fit knows.
+"""Whether a policy learns, told from public numbers alone: its scoreboard first, then what its fit knows.
 
-A finding is a sign, not a proof: it says what is seen and what to do. The thresholds are wide, so that
-ordinary worlds, in which learning is only slow, are silent.
+A finding says what is seen, with its interval, and what to change. A policy that earns as much as the best
+constant arm and as uniform play is healthy, whatever its coefficients look like.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.fit.settings import Settings
 from fliphat.policies.health_linear import linear_findings
+from fliphat.policies.scoreboard import Scoreboard, scoreboard
 from fliphat.policies.types import EpisodeFacts
 
-__all__ = ["Health", "HealthWarning", "examine"]
+__all__ = ["EVERY_TIME", "Health", "HealthWarning", "examine"]
 
 #: Estimates that are looked at, the last ones.
 _LOOKED_AT: Final = 6
@@ -36,6 +37,14 @@ _PAIRS: Final = 3
 _FITS: Final = 12
 #: Standard deviations of a coefficient that is not what a pick makes of noise.
 _STANDS_OUT: Final = 4.0
+#: Standard errors below zero from which on a lift is a loss, and smallest loss that is worth a word.
+CLEARLY: Final = 1.645
+_SMALL_LOSS: Final = 0.03
+#: The same for what is looked at after every release.
+EVERY_TIME: Final = 4.0
+#: Shares of rewards outside their range, and of contexts cut to less than a quarter, that are too many.
+_CLIPPED: Final = 0.05
+_CUT: Final = 0.3
 #: How far a scale may move from what was told.
 _SCALE: Final = 5.0
 
@@ -70,23 +79,99 @@ class Health:
         return "\n".join(self.findings) or "no sign of trouble"
 
 
-def examine(settings: Any, history: Sequence[EpisodeFacts], known: Known | None) -> Health:
-    """Return what released estimates, and what the fit knows, say about a policy."""
-    if len(history) < _LEAST:
-        return Health(())
+def examine(
+    settings: Any,
+    history: Sequence[EpisodeFacts],
+    known: Known | None,
+    table: Any = None,
+    clearly: float = CLEARLY,
+) -> Health:
+    """Return what was released, and what the fit knows, say about a policy.
+
+    Parameters
+    ----------
+    table : ArmTable, optional
+        Of named arms.
+    clearly : float
+        Standard errors from which on a loss is one: more for whoever looks again and again.
+    """
+    board = scoreboard(settings, history, known, table)
+    found = [*_earnings(board, clearly), _rewards_cut(board, settings), _contexts_cut(board)]
+    if len(history) >= _LEAST:
+        found += _signs(settings, history, known, board)
+    return Health(tuple(finding for finding in found if finding is not None))
+
+
+def _signs(
+    settings: Any, history: Sequence[EpisodeFacts], known: Known | None, board: Scoreboard
+) -> list[str | None]:
+    """Return signs that a fit does not learn; those that the scoreboard contradicts are none."""
     estimates = [facts.estimate for facts in history[-_LOOKED_AT:]]
     if isinstance(known, KnownLinear):
-        return Health(tuple(one for one in linear_findings(known, settings) if one is not None))
-    if not isinstance(known, KnownSparse | KnownEstimate):
-        return Health(())  # of a fit that this version has no rules for
-    found = [_alternating(estimates)]
+        return linear_findings(known, settings)
     if isinstance(known, KnownSparse):
         # Hard thresholding fills its support by design; pursuit drops what does not stand out.
-        found += [_quiet(known), _rewards(known, settings), _contexts(known, settings)]
-        found.append(_full(known, estimates, settings))
-    else:
-        found += [_unrelated(estimates), _at_the_bound(estimates, settings)]
-    return Health(tuple(finding for finding in found if finding is not None))
+        found = [_rewards(known, settings), _contexts(known, settings), _full(known, estimates, settings)]
+        if board.lift is None or board.lift.low <= 0:
+            found += [_alternating(estimates, "give a larger context_scale"), _quiet(known)]
+        return found
+    if isinstance(known, KnownEstimate) and settings.episodes != "doubling":
+        # Doubling episodes are short, and mostly noise, until the last few.
+        advice = "use fit=Pursuit(), a larger context_scale or a smaller step_size"
+        return [
+            _alternating(estimates, advice),
+            _unrelated(estimates),
+            _at_the_bound(estimates, settings),
+        ]
+    return []
+
+
+def _earnings(board: Scoreboard, clearly: float) -> list[str]:
+    """Return what the policy earns less than."""
+    found = []
+    others = [("uniform play", board.lift, board.uniform)]
+    if board.best_arm is not None:
+        arm = f"always playing {board.best_arm!r}"
+        others.append((arm, board.lift_over_arm, board.constant))
+    for name, lift, other in others:
+        if lift is None or other is None or board.recent is None:
+            continue
+        if lift.mean + clearly * lift.error < 0 and lift.mean < -_SMALL_LOSS * abs(other.mean):
+            plays = "the guard plays that instead" if board.fallback is not None else "see policy.scoreboard"
+            found.append(
+                f"the policy earns {board.recent.mean:.3g} a round, which is {-lift.mean:.2g} (95 %: "
+                f"{-lift.high:.2g} to {-lift.low:.2g}) less than {name}: contexts may say little about "
+                f"rewards, or too few people were asked for this epsilon; {plays}"
+            )
+    return found
+
+
+def _rewards_cut(board: Scoreboard, settings: Any) -> str | None:
+    if board.clipped is None or board.clipped.mean - EVERY_TIME * board.clipped.error < _CLIPPED:
+        return None
+    share = min(board.clipped.mean, 1.0)
+    given = settings.reward_range
+    mean = board.recent or board.uniform
+    about = "" if mean is None else f"; those that were kept have the mean {mean.mean:.3g}"
+    if given is None:
+        return (
+            f"{share:.0%} of rewards are far from where they were expected{about}: give "
+            f"reward_range=(low, high)"
+        )
+    low, high = given
+    return (
+        f"{share:.0%} of rewards are outside reward_range = ({low:g}, {high:g}) and were moved "
+        f"to its ends{about}: give the range that rewards really have"
+    )
+
+
+def _contexts_cut(board: Scoreboard) -> str | None:
+    if board.cut is None or board.cut.mean - EVERY_TIME * board.cut.error < _CUT:
+        return None
+    return (
+        f"{min(board.cut.mean, 1.0):.0%} of contexts were cut to less than a quarter of their length: give a larger "
+        f"context_norm or context_scale, or bring columns to one size"
+    )
 
 
 def _cosine(one: SparseEstimate, other: SparseEstimate) -> float | None:
@@ -96,13 +181,13 @@ def _cosine(one: SparseEstimate, other: SparseEstimate) -> float | None:
     return float(one.values[i] @ other.values[j]) / sizes if sizes > 0 else None
 
 
-def _alternating(estimates: Sequence[SparseEstimate]) -> str | None:
+def _alternating(estimates: Sequence[SparseEstimate], advice: str) -> str | None:
     pairs = [_cosine(*pair) for pair in pairwise(estimates)]
     if sum(cosine is not None and cosine < _AGAINST for cosine in pairs) < _PAIRS:
         return None
     return (
-        "estimates alternate: one points against the one before it. Contexts may be correlated or larger "
-        "than context_scale says: use fit=Pursuit(), give a larger context_scale, or a smaller step_size"
+        f"estimates alternate: one points against the one before it. Contexts may be correlated or larger "
+        f"than context_scale says: {advice}"
     )
 
 

@@ -16,18 +16,7 @@ _SHORT: Final = 0.002
 
 def linear_findings(known: KnownLinear, settings: DenseSettings) -> list[str | None]:
     """Return a sentence for each sign of trouble, None where there is none."""
-    return [_quiet(known), _short(known, settings)]
-
-
-def _quiet(known: KnownLinear) -> str | None:
-    # Numbers that are noise and nothing else have a ratio of 1 in the mean, and below it where rewards vary
-    # less than they can: no column of any arm then helps to choose.
-    if known.signal > 1.0:
-        return None
-    return (
-        "coefficients do not stand out of their noise: nothing is known of any arm but how good it is for "
-        "everybody. Use more rounds or epsilon, fewer arms or columns, or check reward_range"
-    )
+    return [_short(known, settings)]
 
 
 def _short(known: KnownLinear, settings: DenseSettings) -> str | None:

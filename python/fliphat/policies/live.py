@@ -28,7 +28,8 @@ from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.gate import Gate
 from fliphat.policies.engine.rows.limits import MemoryLimit
-from fliphat.policies.health import Health, HealthWarning, examine
+from fliphat.policies.health import EVERY_TIME, Health, HealthWarning, examine
+from fliphat.policies.scoreboard import Scoreboard, scoreboard
 from fliphat.policies.store.opening import opened_engine
 from fliphat.policies.store.options import Store
 from fliphat.policies.types import (
@@ -331,10 +332,21 @@ class LivePolicy:
         return self._look().history
 
     @property
+    def scoreboard(self) -> Scoreboard:
+        """What the policy earns, with intervals, beside uniform play and named arms. Public."""
+        public = self._look()
+        return scoreboard(self._settings, public.history, public.known, self._table)
+
+    @property
+    def _table(self) -> Any:
+        """The named arms, if there are any."""
+        return getattr(getattr(self, "_fit", None), "table", None)
+
+    @property
     def health(self) -> Health:
         """Whether what was released looks as if the policy learns, in words. From public numbers alone."""
         public = self._look()
-        return examine(self._settings, public.history, public.known)
+        return examine(self._settings, public.history, public.known, self._table)
 
     @property
     def episode(self) -> int:
@@ -477,7 +489,9 @@ class LivePolicy:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{told}")
 
     def _repr_html_(self) -> str:
-        return html.card(repr(self), html.paragraph(str(self.guarantee)), html.paragraph(str(self.health)))
+        parts = (str(self.guarantee), str(self.health))
+        board = self.scoreboard._repr_html_()
+        return html.card(repr(self), *(html.paragraph(part) for part in parts), board)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is public: a copy has no rows, and so nothing it could fit."""
@@ -538,7 +552,7 @@ class LivePolicy:
         engine = self._engine
         if self._warned or engine is None:
             return
-        health = examine(self._settings, engine.history, engine.known)
+        health = examine(self._settings, engine.history, engine.known, self._table, EVERY_TIME)
         if not health.ok:
             self._warned = True
             warnings.warn(

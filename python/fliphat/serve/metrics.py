@@ -142,3 +142,17 @@ class _PublicNumbers:
         yield GaugeMetricFamily(
             "fliphat_health_findings", "Signs of trouble in what was released.", value=len(public.findings)
         )
+        board = public.scoreboard
+        named = {"policy": board.recent, "uniform": board.uniform, "constant_arm": board.constant}
+        means = GaugeMetricFamily(
+            "fliphat_mean_reward", "Mean reward of a round, as it was released.", labels=["played"]
+        )
+        errors = GaugeMetricFamily(
+            "fliphat_mean_reward_error", "Standard error of fliphat_mean_reward.", labels=["played"]
+        )
+        for played, interval in named.items():
+            if interval is not None:
+                means.add_metric([played], interval.mean)
+                errors.add_metric([played], interval.error)
+        yield means
+        yield errors

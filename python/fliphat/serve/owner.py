@@ -24,6 +24,8 @@ from fliphat.policies.engine.each import Single
 from fliphat.policies.health import examine
 from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.live import LivePolicy
+from fliphat.policies.scoreboard import Scoreboard
+from fliphat.policies.scoreboard import scoreboard as boarded
 from fliphat.policies.types import CopyError, EpisodeFacts, StoreError
 from fliphat.privacy.guarantee import Guarantee
 from fliphat.serve import logs
@@ -66,7 +68,7 @@ class Public:
     guarantee: Guarantee
     findings: tuple[str, ...]
     history: tuple[EpisodeFacts, ...]
-    scoreboard: str | None
+    scoreboard: Scoreboard
     episode: int
     remaining: int
     rounds: int
@@ -490,9 +492,8 @@ class Owner:
             guarantee, findings, scoreboard = before.guarantee, before.findings, before.scoreboard
         else:
             guarantee = policy.guarantee
-            findings = examine(policy._settings, history, known).findings
-            board = getattr(policy, "scoreboard", None)
-            scoreboard = None if board is None else str(board)
+            findings = examine(policy._settings, history, known, policy._table).findings
+            scoreboard = boarded(policy._settings, history, known, policy._table)
         if before is not None and same_release and before.shown.get("arms") == arms:
             shown = before.shown
         else:

@@ -37,7 +37,7 @@ def overview(public: Public, terms: Terms, ready: Ready, off: str | int | None =
         "released": public.releases,
         "findings": list(public.findings),
         "guarantee": str(public.guarantee),
-        "scoreboard": public.scoreboard,
+        "scoreboard": str(public.scoreboard),
         "releases": [
             {
                 "episode": one.episode,

@@ -271,11 +271,9 @@ def best_constant(
     """Return the best arm for everybody, and what it earns: the best of several looks better than it is."""
     values = arm_values(known, reward_range)
     luck = math.sqrt(2 * math.log(max(len(active), 1)))
-    lower = {
-        slot: Interval(values[slot].mean - luck * values[slot].error, values[slot].error) for slot in active
-    }
-    best = max(lower, key=lambda slot: lower[slot].mean)
-    return best, lower[best]
+    lower = {slot: values[slot].mean - luck * values[slot].error for slot in active}
+    best = max(lower, key=lambda slot: lower[slot])
+    return best, Interval(lower[best], values[best].error)
 
 
 def _arm_means(found: _Floats, noise: _Floats, counts: _Floats) -> tuple[_Floats, _Floats]:

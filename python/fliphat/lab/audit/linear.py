@@ -1,30 +1,31 @@
 """The audit's cases for PrivateLinear at two columns: one person's context, reward and arm swapped.
 
 The person's row is in every release from its episode on, so a case is a *life*: the fit plays episodes before
-the person comes, the person's and several later ones, all from its own plans. What reaches
-:func:`fliphat.kernels._fits.release_totals` is recorded on both sides, and then released again many times by
-that kernel, each release from the secret that the one before returned. The log-likelihood ratio of all
+the person comes, the person's and several later ones, all from its own plans. What its release
+asks of a recording noise is kept on both sides, and then released again many times by `release_totals`, each
+time from the secret that the one before returned. The log-likelihood ratio of all
 releases together is the score. Rows along different axes with rewards at different ends move every part
 nearly as far as any two rows do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.dense import Dense, parts
+from fliphat import _native
+from fliphat.fit.dense import Dense, DenseSettings, parts
+from fliphat.fit.dense.arms import ArmTable
 from fliphat.fit.dense.chain import FIRST_WEIGHT
 from fliphat.kernels import _fits as fit_kernels
 from fliphat.kernels._fits import TotalPart
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Case, Counter
 from fliphat.lab.audit.peers import boundary_case
-from fliphat.policies.linear import PrivateLinear
 
 __all__ = ["linear_cases"]
 
@@ -103,18 +104,25 @@ def linear_cases() -> list[Case]:
 
 
 def _fit(totals: bool = True) -> Dense:
-    policy = PrivateLinear(
-        2, _DIM, _EPSILON, _DELTA, context_norm=1.0, first_episode=_ROUNDS, growth=1.2, totals=totals
+    settings = DenseSettings.checked(
+        arms=2,
+        dim=_DIM,
+        epsilon=_EPSILON,
+        delta=_DELTA,
+        context_norm=1.0,
+        first_episode=_ROUNDS,
+        growth=1.2,
+        totals=totals,
     )
-    fit = policy._fit
-    assert isinstance(fit, Dense)
+    fit = Dense(settings)
+    fit.use_arms(ArmTable(range(2)))
     return fit
 
 
 def _lived(
     before: int, after: int, sides: Any = _SIDES, totals: bool = True, own_center: bool = False
 ) -> _Both:
-    """Return what the kernel is given in all episodes, on both sides.
+    """Return what noise is asked for in all episodes, on both sides.
 
     Everybody else comes without a reward, and what is released is taken to be the same on both sides: the
     integers of the episodes before with no noise. So plans are the same, too.
@@ -122,8 +130,8 @@ def _lived(
     lives: list[_Life] = []
     for context, arm, reward in sides:
         fit = _fit(totals)
+        recorded = _watched(fit)
         known, secret = fit.begin(), None
-        life: _Life = []
         for episode in range(before + 1 + after):
             plan = fit.plan(episode, known)
             rows = np.zeros((plan.rows, _DIM + 1))
@@ -136,35 +144,27 @@ def _lived(
             if own_center:
                 rows[1:], rewards[1:], present[1:] = [0.5, 0.25, 1], 1.0, True
                 rows[:, :_DIM] -= np.clip(rows[:, :_DIM], -10, 10).mean(axis=0)
-            with _Watched() as watched:
-                known, secret = fit.run_totals(plan, rows, rewards, present, known, secret)
-            life.append(watched.parts)
-        lives.append(life)
+            known, secret = fit.run_totals(plan, rows, rewards, present, known, secret)
+        lives.append([_parts(noise) for noise in recorded])
     return lives[0], lives[1]
 
 
-class _Watched:
-    """Keeps what :func:`release_totals` is given, and lets it release the numbers of nobody."""
+def _watched(fit: Dense) -> list[_native.RecordingNoise]:
+    """Let a fit release the numbers of nobody, and return what keeps what it asks for, release by release."""
+    recorded: list[_native.RecordingNoise] = []
 
-    def __init__(self) -> None:
-        self.parts: list[TotalPart] = []
+    def noise(episode: int) -> _native.RecordingNoise:
+        recorded.append(_native.RecordingNoise())
+        return recorded[-1]
 
-    def __enter__(self) -> _Watched:
-        self._kernel = fit_kernels.release_totals
-        fit_kernels.release_totals = self._release  # type: ignore[assignment]
-        return self
+    fit.noise = noise
+    return recorded
 
-    def __exit__(self, *_: object) -> None:
-        fit_kernels.release_totals = self._kernel
 
-    def _release(
-        self, secret: bytes | None, asked: Sequence[TotalPart], *, seeded: tuple[int, int] | None
-    ) -> tuple[npt.NDArray[np.int64], bytes]:
-        if self.parts:
-            raise RuntimeError("one release was expected, got another: rows may be released once an episode")
-        self.parts = list(asked)
-        drawn, after = self._kernel(secret, asked, seeded=seeded)
-        return np.zeros_like(drawn), after
+def _parts(noise: _native.RecordingNoise) -> list[TotalPart]:
+    if not noise.calls or any(kind != "total" for kind, *_ in noise.calls):
+        raise RuntimeError("totals alone were expected of a release")
+    return [TotalPart(*call) for _, *call in noise.calls]
 
 
 # Controls

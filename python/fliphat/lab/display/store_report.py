@@ -44,6 +44,9 @@ def store_lines(facts: dict[str, Any]) -> Iterator[str]:
     else:
         yield f"{facts['remaining']} rounds until the estimate changes"
         yield from _history(facts["history"])
+        if facts["scoreboard"]["recent"] is not None:
+            yield "scoreboard: mean reward of a round, with 95 %"
+            yield from ("  " + line for line in facts["scoreboard"]["text"].splitlines())
         yield "health: " + ("; ".join(facts["health"]) or "no sign of trouble")
         yield facts["guarantee"]["text"]
         if group := facts["guarantee"].get("group"):

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from fliphat.fit.board import BOARD_WIDTH
 from fliphat.fit.pursuit.fit import PursuitFit
 from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.fit.pursuit.plan import LIMIT, RADIUS, PursuitPlan
@@ -250,7 +251,9 @@ class _Drawn:
             cap=steps.size_cap,
             threads=1,
         )
-        return self._bytes(np.concatenate([gradient, moments[np.triu_indices(len(gradient))], [size]]))
+        # What an episode earns moves nothing in a course: its guard never sees a loss.
+        board = np.zeros(BOARD_WIDTH if steps.reward_range else 0, np.int64)
+        return self._bytes(np.concatenate([gradient, moments[np.triu_indices(len(gradient))], [size], board]))
 
     def _column_with(self, column: int) -> _Array:
         """Return a column that does not matter, drawn so that it has the sum that it was picked by."""

@@ -30,6 +30,7 @@ from fliphat.policies.engine.turn import recalled
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.health import examine
 from fliphat.policies.linear import PrivateLinear
+from fliphat.policies.scoreboard import scoreboard
 from fliphat.policies.store import checking, sqlite
 from fliphat.policies.store.options import Store
 from fliphat.policies.store.postgres import is_url
@@ -288,19 +289,22 @@ def _arms_of(engine: Engine) -> list[str | int] | None:
 def _public(engine: Engine | None, reason: str | None, filled: int) -> dict[str, Any]:
     """Return what everybody may see; without an engine, why it is not known."""
     if engine is None:
-        unknown = ("remaining", "arms", "history", "estimate", "health", "guarantee")
+        unknown = ("remaining", "arms", "history", "estimate", "scoreboard", "health", "guarantee")
         return dict.fromkeys(unknown) | {"not_known_because": reason}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its reasons are in the record
         claim = engine.fit.guarantee()
     claim = dataclasses.replace(claim, user_ids_checked=bool(engine.with_users))
     length = engine.episode.length
-    health = examine(engine.settings, engine.history, engine.known)
+    table = getattr(engine.rule, "table", None)
+    health = examine(engine.settings, engine.history, engine.known, table)
+    board = scoreboard(engine.settings, engine.history, engine.known, table)
     return {
         "remaining": length - filled or engine.fit.least_rows(engine.episode.index + 1),
         "arms": _arms_of(engine),
         "history": [facts.to_dict() | _plain(facts.estimate) for facts in engine.history],
         "estimate": _plain(engine.estimate),
+        "scoreboard": board.to_dict() | {"text": str(board)},
         "health": list(health.findings),
         "guarantee": claim.to_dict() | {"text": str(claim)},
     }

@@ -6,7 +6,7 @@
 //! | 1 | P |
 //! | 2 | the square of the first over P, rounded toward zero |
 //! | 3 | P/2 where the reward had to be cut |
-//! | 4 | P/2 where its context was cut to less than half its length |
+//! | 4 | P/2 where its context was cut to less than a quarter of its length |
 //!
 //! A row without a reward is five zeros. Replacing one row moves the sums by at most `sqrt(9/2) P`: rewards at both ends
 //! are `2 P` apart and their squares alike; with u how far one is from the other's end, `(2 - u)^2 (1 + u^2)` is largest at
@@ -24,7 +24,7 @@ pub const SENSITIVITY_SQUARED: i64 = 9 * STEPS * STEPS / 2;
 pub const WIDTH: usize = 5;
 
 /// A row counts as cut if its squared length is above this many squares of what it is cut to.
-pub const CUT: f64 = 4.0;
+pub const CUT: f64 = 16.0;
 
 /// Where rewards are expected. Public.
 #[derive(Debug, Clone, Copy, PartialEq)]
