@@ -1,8 +1,8 @@
 """What episodes earned, as it is released: five numbers with noise each, and what they add up to. Public.
 
 In Rust (``board.rs``) a row with a reward adds its reward, moved to -1..1 and cut there, in P steps; P; the
-square of the reward; P/2 if the reward had to be cut; P/2 if its context was cut to less than a quarter
-of its length. A row without a reward adds nothing. Replacing one row moves the five sums by at most ``sqrt(9/2) P``.
+square of the reward; P/2 if the reward had to be cut; P/2 if its context was cut to less than a quarter of
+its length. A row without a reward adds nothing. Replacing one row moves the sums by at most ``sqrt(9/2) P``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Board:
     rewards, squares : float
         Sum of rewards, and of their squares, from `center` on.
     counted, clipped, cut : float
-        Rounds with a reward; rewards that were cut to the range; contexts that were cut to less than a quarter.
+        Rounds with a reward; rewards that were cut to the range; contexts cut to less than a quarter.
     center : float
         Middle of the range of rewards.
     reward_noise, count_noise : float

@@ -169,8 +169,8 @@ def _contexts_cut(board: Scoreboard) -> str | None:
     if board.cut is None or board.cut.mean - EVERY_TIME * board.cut.error < _CUT:
         return None
     return (
-        f"{min(board.cut.mean, 1.0):.0%} of contexts were cut to less than a quarter of their length: give a larger "
-        f"context_norm or context_scale, or bring columns to one size"
+        f"{min(board.cut.mean, 1.0):.0%} of contexts were cut to less than a quarter of their length: give a "
+        f"larger context_norm or context_scale, or bring columns to one size"
     )
 
 

@@ -1,0 +1,241 @@
+"""What a policy says it earns is what it earns, and the guard plays what earns more at the same price."""
+
+import contextlib
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from fliphat import FLIPHAT, Iht, PrivateLinear
+from fliphat.fit.board import BOARD_SHARE, UNIFORM, Board, Earned, Interval
+from fliphat.policies.linear_rule import LinearRule
+from fliphat.privacy import composition
+
+CHANCES = np.array([0.1, 0.2, 0.7])
+
+
+def named(rounds=6_000, epsilon=3.0, seed=0, chances=CHANCES, paid=1.0, **more):
+    """A FLIPHAT whose arms pay 1 with these chances, whatever the context, and the mean that it really had."""
+    given = {"dim": 2, "sparsity": 2, "epsilon": epsilon, "delta": 1e-5, "reward_range": (0, 1)}
+    policy = FLIPHAT(**given, arms=["a", "b", "c"], seed=seed, **more)
+    rng, means = np.random.default_rng(seed), []
+    at = {arm: place for place, arm in enumerate(policy.arms)}
+    while policy.rounds < rounds:
+        decisions = policy.select_batch(rng.uniform(-1, 1, (policy.remaining, 2)))
+        chance = chances[[at[arm] for arm in decisions.arms]]
+        policy.update_batch(decisions, paid * (rng.random(len(chance)) < chance))
+        means.append(float(chance.mean()))
+    return policy, means
+
+
+def sparse(rounds=4_000, seed=0, **more):
+    """The paper's kind of world in small: rewards follow the first column."""
+    given = {"dim": 20, "sparsity": 2, "epsilon": 2.0, "delta": 1e-3}
+    policy = FLIPHAT(**given, seed=seed, **more)
+    rng, means = np.random.default_rng(seed), []
+    while policy.rounds < rounds:
+        contexts = rng.normal(size=(policy.remaining, 3, 20))
+        decisions = policy.select_batch(contexts)
+        shown = contexts[np.arange(len(contexts)), decisions.arms, 0]
+        policy.update_batch(decisions, shown + 0.3 * rng.normal(size=len(shown)))
+        means.append(float(shown.mean()))
+    return policy, means
+
+
+@pytest.mark.parametrize("play", [named, sparse])
+def test_intervals_hold_what_episodes_earned(play):
+    """About 95 % of them, over all episodes of several runs; each is of noise and of how rewards differ."""
+    inside, apart = [], []
+    for seed in range(6):
+        policy, means = play(seed=seed)
+        for score, mean in zip(policy.scoreboard.episodes, means, strict=False):
+            inside.append(score.reward.low < mean < score.reward.high)
+            apart.append((score.reward.mean - mean) / score.reward.error)
+    assert len(inside) > 60
+    assert np.mean(inside) > 0.9
+    # The control: errors that are a third as large hold far fewer.
+    assert np.mean(np.abs(apart) < 1.96 / 3) < 0.75
+
+
+def test_a_scoreboard_names_what_there_is_to_compare_with():
+    policy, means = named(rounds=12_000)
+    board = policy.scoreboard
+    assert board.best_arm == "c" and abs(board.arms["c"].mean - 0.7) < 4 * board.arms["c"].error
+    assert board.constant.mean <= board.arms["c"].mean
+    assert board.recent.low < means[-1] < board.recent.high and board.lift.mean > 0
+    assert board.clipped.low < 0.01 and board.fallback is None
+    shown = json.loads(json.dumps(board.to_dict()))
+    assert shown["best_arm"] == "c" and shown["recent"] == list(board.recent)
+    assert "best constant arm (c)" in str(board) and "best constant arm (c)" in board._repr_html_()
+    assert policy.health.ok
+
+
+def test_nothing_is_said_of_a_fit_that_releases_nothing_of_the_kind():
+    policy, _ = sparse(rounds=200, fit=Iht())
+    assert policy.scoreboard.recent is None and str(policy.scoreboard) == "nothing was released yet"
+
+
+def test_a_scoreboard_is_the_same_after_save_and_load(tmp_path):
+    policy, _ = named(rounds=2_000)
+    before = policy.scoreboard
+    policy.save(tmp_path / "saved")
+    assert FLIPHAT.load(tmp_path / "saved").scoreboard == before
+
+
+# Price
+
+
+def test_what_is_earned_takes_its_share_and_the_guard_takes_none():
+    with_guard, _ = sparse(rounds=600)
+    without, _ = sparse(rounds=600, guard=False)
+    assert with_guard.guarantee == without.guarantee
+    plan = with_guard._fit.plan(0, with_guard._fit.begin())
+    board = plan.parts[-1]
+    share = board.sensitivity_squared / board.sigma**2
+    whole = composition.largest_factor(2.0, 1e-3, [composition.Gaussian(1.0)]) ** 2
+    assert 0 < share < 0.03 * whole and BOARD_SHARE <= 0.03
+
+
+@pytest.mark.parametrize("fallback", [None, UNIFORM, 1])
+def test_a_plan_does_not_depend_on_the_guard(fallback):
+    policy, _ = named(rounds=1_000)
+    fit, known = policy._fit, policy._engine.known
+    other = dataclasses.replace(known, earned=dataclasses.replace(known.earned, fallback=fallback, waits=1e9))
+    assert fit.plan(known.episodes, known).steps == fit.plan(known.episodes, other).steps
+    assert fit.plan(known.episodes, known).mu_squared == fit.plan(known.episodes, other).mu_squared
+
+
+# The guard
+
+
+def earned(mean, rounds=10_000.0, noise=1.0):
+    return Board(rounds, mean * rounds, mean * rounds, rounds, 0.0, 0.0, 0.0, noise, noise)
+
+
+def test_the_guard_plays_what_earns_clearly_more_for_as_long_as_it_took_to_see_it():
+    start = Earned().after(earned(0.3), uniform=True)
+    assert start.uniform.reward.mean == pytest.approx(0.3) and start.fallback is None
+    well = start.after(earned(0.5), uniform=False, constant=(2, Interval(0.45, 0.01)))
+    assert well.fallback is None
+    # Below the arm: it is played for as many rounds, then the policy may try again, then for twice as many.
+    low = start.after(earned(0.4), uniform=False, constant=(2, Interval(0.45, 0.01)))
+    assert low.fallback == 2 and low.waits == 10_000 and low.recent is None
+    still = low.after(earned(0.45, 6_000), uniform=False, constant=(2, Interval(0.45, 0.01)))
+    again = still.after(earned(0.45, 6_000), uniform=False, constant=(2, Interval(0.45, 0.01)))
+    assert still.fallback == 2 and again.fallback is None
+    assert again.after(earned(0.4), uniform=False, constant=(2, Interval(0.45, 0.01))).waits == 20_000
+    # Below uniform play, with no arm that is known: all arms, and that is a baseline, too.
+    lower = start.after(earned(0.1), uniform=False)
+    assert lower.fallback == UNIFORM
+    assert lower.after(earned(0.3), uniform=False).uniform.rounds == 20_000
+    # Not where it can't be told, nor where it is off.
+    assert start.after(earned(0.4), uniform=False, constant=(2, Interval(0.45, 0.1))).fallback is None
+    assert start.after(earned(0.1), uniform=False, guard=False).fallback is None
+    assert Earned.from_record(json.loads(json.dumps(lower.to_record()))) == lower
+
+
+def test_a_policy_that_is_made_to_lose_is_caught_by_the_guard_and_one_without_is_not():
+    def play(guard):
+        policy = PrivateLinear(3, 2, 3.0, 1e-5, context_norm=1.5, seed=3, guard=guard)
+        rule = policy._engine.rule
+        rule.chooser = lambda known: LinearRule.chooser(rule, dataclasses.replace(known, draws=-known.draws))
+        rng, won = np.random.default_rng(3), []
+        while policy.rounds < 30_000:
+            decisions = policy.select_batch(rng.uniform(-1, 1, (policy.remaining, 2)))
+            rewards = rng.random(len(decisions)) < CHANCES[decisions.arms]
+            policy.update_batch(decisions, rewards.astype(float))
+            won.append((len(rewards), rewards.sum()))
+        rounds, sums = np.array(won)[len(won) // 2 :].sum(axis=0)
+        return sums / rounds, policy
+
+    with_guard, policy = play(True)
+    without, _ = play(False)
+    assert policy._engine.known.earned.times > 0
+    assert without < 0.25 and with_guard > without + 0.15
+
+
+# Named arms
+
+
+def test_named_arms_are_learned_and_come_and_go():
+    policy, means = named(rounds=10_000)
+    assert np.mean(means[-3:]) > 0.6
+    assert policy.select(np.zeros(2)).arm in ("a", "b", "c")
+    policy.add_arm("d")
+    policy.remove_arm("a")
+    assert policy.arms == ("b", "c", "d")
+    assert {policy.select(np.zeros(2)).arm for _ in range(30)} <= {"b", "c", "d"}
+    assert policy.guarantee.proven is False and policy.guarantee.epsilon == 3.0  # seeded
+    assert repr(policy) == "FLIPHAT(3 arms, dim=2, epsilon=3.0, delta=1e-05)"
+    assert set(policy.coefficients) == {"b", "c", "d"} and len(policy.coefficients["c"]) == 3
+
+
+def test_a_store_keeps_named_arms_and_another_policy_is_refused(tmp_path):
+    given = {"dim": 2, "sparsity": 2, "epsilon": 1.0, "delta": 1e-5, "store": tmp_path / "s"}
+    with FLIPHAT(**given, arms=["x", "y"]) as policy:
+        policy.select(np.zeros(2), user="u")
+    with FLIPHAT.open(tmp_path / "s") as policy:
+        assert policy.arms == ("x", "y") and policy.rounds == 1 and policy.guarantee.proven
+    with pytest.raises(ValueError, match="not a PrivateLinear"):
+        PrivateLinear.open(tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"fit": Iht()}, "fit must be left out"),
+        ({"reward_scale": "estimate"}, "reward_scale must be a number"),
+        ({"exploration": [0.1, 0.0]}, "exploration must be one share"),
+        ({"arms": []}, "at least one"),
+        ({"arms": ["a", "a"]}, "different from each other"),
+        ({"arms": "ab"}, "sequence of ids"),
+        ({"guard": 1}, "guard must be True or False"),
+        ({"dim": 10**6, "sparsity": 5}, "dim must be at most"),
+    ],
+)
+def test_bad_arguments_are_named(more, words):
+    given = {"dim": 3, "sparsity": 2, "epsilon": 1.0, "delta": 1e-5, "arms": ["a", "b"]}
+    with pytest.raises((ValueError, TypeError), match=words):
+        FLIPHAT(**given | more)
+
+
+def test_rounds_that_bring_their_arms_have_none_to_change():
+    policy, _ = sparse(rounds=10)
+    assert policy.arms == () and policy.coefficients == {} and policy.arm_scores == ()
+    with pytest.raises(TypeError, match="bring their arms"):
+        policy.add_arm("a")
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["one arm", "500 arms", "equal", "missing", "outside", "nan", "constant column", "twins", "empty"],
+)
+def test_whatever_comes_the_policy_is_finite_and_says_what_it_can(case):
+    arms = {"one arm": 1, "500 arms": 500}.get(case, 4)
+    given = {"dim": 4, "sparsity": 4, "epsilon": 2.0, "delta": 1e-5, "reward_range": (0, 1), "seed": 1}
+    policy, rng = FLIPHAT(**given, arms=arms, first_episode=60), np.random.default_rng(2)
+    with np.errstate(all="raise"), pytest.warns() if case in ("nan", "outside") else contextlib.nullcontext():
+        while len(policy.history) < 20:
+            contexts = rng.uniform(-1, 1, (policy.remaining, 4))
+            if case == "nan":
+                contexts[::2, 0] = np.nan
+            elif case == "constant column":
+                contexts[:, 1] = 1.0
+            elif case == "twins":
+                contexts[:, 1] = contexts[:, 0]
+            elif case == "empty":
+                contexts[:] = 0.0
+            decisions = policy.select_batch(contexts)
+            rewards = (rng.random(len(contexts)) < 0.3).astype(float)
+            if case == "equal":
+                rewards[:] = 0.5
+            if case == "outside":
+                rewards += 7.0
+            if case != "missing":
+                policy.update_batch(decisions, rewards)
+    board = policy.scoreboard
+    assert np.isfinite([*board.recent, *board.uniform]).all()
+    assert all(np.isfinite(values).all() for values in policy.coefficients.values())
+    if case == "outside":
+        assert "outside reward_range = (0, 1)" in str(policy.health)
