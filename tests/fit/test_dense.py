@@ -152,9 +152,7 @@ def test_arm_sums_are_those_of_the_twin(layout, dtype):
 
 @pytest.mark.parametrize("users", [1, 3])
 def test_every_plan_is_within_one_gaussian_that_the_claim_was_priced_for(users):
-    policy = PrivateLinear(
-        3, 4, 2.0, 1e-3, context_norm=1.0, rounds_per_user=users, first_episode=400
-    )
+    policy = PrivateLinear(3, 4, 2.0, 1e-3, context_norm=1.0, rounds_per_user=users, first_episode=400)
     fit = policy._fit
     known, secret, rng = fit.begin(), None, np.random.default_rng(0)
     # A user's rows, in whichever episodes, are one Gaussian of k times the size.

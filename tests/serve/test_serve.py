@@ -157,7 +157,7 @@ def test_private_counts_are_for_operators_only(server):
         client.update(client.select(contexts(1)), 0.5)
     public = server.ask("GET", "/metrics", token=None)[1].decode()
     assert "fliphat_rounds_total 2.0" in public
-    assert not re.search("reward|invalid|late|request|sync", public)
+    assert not re.search("rewards|invalid|late|request|sync", public)
     assert server.ask("GET", "/metrics", token=WRITE)[0] == 401
     private = server.ask("GET", "/metrics", token=OPERATOR)[1].decode()
     assert "fliphat_invalid_rounds_total 1.0" in private and "fliphat_rewards_total 1.0" in private

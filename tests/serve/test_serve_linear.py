@@ -237,7 +237,7 @@ def test_arms_that_json_can_not_hold_are_refused(tmp_path):
     ("given", "words"),
     [
         ({"policy": "Greedy"}, "policy must be one of"),
-        ({"arms": 3, "sparsity": 2}, "sparsity is no argument of PrivateLinear"),
+        ({"arms": 3, "step_size": 2}, "step_size is no argument of PrivateLinear"),
         ({"dim": 3, "context_norm": 1.0}, "context_norm is no argument of FLIPHAT"),
         ({"dim": 3, "store": "x"}, "store belongs to the command line"),
     ],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy.typing as npt
@@ -121,14 +122,14 @@ class Board:
             count_noise=noise,
         )
 
-    @property
+    @cached_property
     def present(self) -> float:
         """About how many rounds had a reward: as released, as far as that says more than their number."""
         guess = (_MISSING * self.rounds) ** 2
         found = (self.counted * guess + self.rounds * self.count_noise) / (guess + self.count_noise)
         return min(max(found, 0.02 * self.rounds, 1e-9), self.rounds)
 
-    @property
+    @cached_property
     def reward(self) -> Interval:
         """Mean reward of a round that had one."""
         n = self.present

@@ -95,7 +95,7 @@ def examine(
     clearly : float
         Standard errors from which on a loss is one: more for whoever looks again and again.
     """
-    board = scoreboard(settings, history, known, table)
+    board = scoreboard(settings, (), known, table)  # no word about single episodes is said here
     found = [*_earnings(board, clearly), _rewards_cut(board, settings), _contexts_cut(board)]
     if len(history) >= _LEAST:
         found += _signs(settings, history, known, board)

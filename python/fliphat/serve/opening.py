@@ -8,7 +8,7 @@ import os
 from datetime import time, timedelta
 from typing import Any, Final
 
-from fliphat.fit.dense import DenseSettings
+from fliphat.fit.dense import DenseSettings, class_of, named_settings
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.live import LivePolicy
@@ -39,7 +39,8 @@ def checked_arguments(given: dict[str, Any]) -> dict[str, Any]:
     >>> checked_arguments({"arms": ["red", "blue"], "dim": 5})["policy"]
     'PrivateLinear'
     """
-    name = given.get("policy", "PrivateLinear" if "arms" in given else "FLIPHAT")
+    linear = "arms" in given and "sparsity" not in given
+    name = given.get("policy", "PrivateLinear" if linear else "FLIPHAT")
     if name not in POLICIES:
         raise ValueError(f"policy must be one of {sorted(POLICIES)}, got {name!r}")
     known = [one for one in inspect.signature(POLICIES[name]).parameters if one not in _OURS]
@@ -55,7 +56,7 @@ def checked_arguments(given: dict[str, Any]) -> dict[str, Any]:
 def open_policy(store: str, given: dict[str, Any] | None, durability: Any) -> LivePolicy:
     """Open the policy of a store; `given` are its arguments, None to go on with those it was made with.
 
-    A PrivateLinear goes on with the arms that its store has now, whatever `given` says.
+    A policy with named arms goes on with those that its store has now, whatever `given` says.
     """
     policy = _opened(store, given, durability)
     try:
@@ -69,7 +70,7 @@ def open_policy(store: str, given: dict[str, Any] | None, durability: Any) -> Li
 def reopened(store: str, witness: str | None = None) -> LivePolicy:
     """Open a store that exists, whichever policy it holds, with the arguments it was made with."""
     kept = Store(store, witness=witness)
-    return (PrivateLinear if recorded_settings(kept).get("fit") == "dense" else FLIPHAT).open(kept)
+    return POLICIES[class_of(recorded_settings(kept))].open(kept)
 
 
 def _opened(store: str, given: dict[str, Any] | None, durability: Any) -> LivePolicy:
@@ -83,13 +84,14 @@ def _opened(store: str, given: dict[str, Any] | None, durability: Any) -> LivePo
                 f"there is no store at {store!r} yet: a new one needs the policy's arguments, from --policy, "
                 f"or --dim, --epsilon, --delta and either --sparsity, or --arms and --context-norm"
             )
-        kept = PrivateLinear if record is not None and record.get("fit") == "dense" else FLIPHAT
+        kept = FLIPHAT if record is None else POLICIES[class_of(record)]
         return kept.open(Store(store, durability=durability))
     named = checked_arguments(given)
     policy = POLICIES[named.pop("policy")]
     every_time = {name: named.pop(name) for name in _EVERY_TIME if name in named}
-    if policy is PrivateLinear and record is not None and record.get("fit") == "dense":
-        return _gone_on_with(store, named, durability, every_time)
+    there = record is not None and record["fit"] == "dense" and POLICIES[class_of(record)] is policy
+    if there and "arms" in named:
+        return _gone_on_with(policy, store, named, durability, every_time)
     _refuse_missing(policy, named)
     return policy(**named, store=_store(store, durability, every_time))
 
@@ -125,16 +127,21 @@ def read_age(name: str, value: Any) -> int | timedelta:
 
 
 def _gone_on_with(
-    store: str, given: dict[str, Any], durability: Any, every_time: dict[str, Any]
-) -> PrivateLinear:
-    _refuse_missing(PrivateLinear, given)
-    policy = PrivateLinear.open(_store(store, durability, every_time))
+    kind: type[FLIPHAT] | type[PrivateLinear],
+    store: str,
+    given: dict[str, Any],
+    durability: Any,
+    every_time: dict[str, Any],
+) -> LivePolicy:
+    _refuse_missing(kind, given)
+    policy = kind.open(_store(store, durability, every_time))
     try:
-        wanted = inspect.signature(DenseSettings.checked).parameters
-        defaults = {name: one.default for name, one in inspect.signature(PrivateLinear).parameters.items()}
-        asked = {name: given.get(name, defaults[name]) for name in wanted if name != "arms"}
+        left_out = (*_OURS, "arms", "fit")
+        parameters = inspect.signature(kind).parameters.items()
+        asked = {name: given.get(name, one.default) for name, one in parameters if name not in left_out}
         table = policy._fit.table  # type: ignore[attr-defined]
-        settings = DenseSettings.checked(**asked, arms=table.initial)
+        make = DenseSettings.checked if kind is PrivateLinear else named_settings
+        settings = make(**asked, arms=table.initial)
         # A store goes on with its own constants: they are no argument.
         settings = dataclasses.replace(settings, constants=policy._settings.constants)
         refuse_other_settings(policy._settings.to_dict(), settings)

@@ -22,8 +22,8 @@ from typing import Any, Final
 from fliphat.fit.base import Known
 from fliphat.policies.engine.each import Single
 from fliphat.policies.health import examine
-from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.live import LivePolicy
+from fliphat.policies.named import NamedArms
 from fliphat.policies.scoreboard import Scoreboard
 from fliphat.policies.scoreboard import scoreboard as boarded
 from fliphat.policies.types import CopyError, EpisodeFacts, StoreError
@@ -522,7 +522,7 @@ def _run_end(group: list[_Job], at: int) -> int:
 
 def _shown(policy: LivePolicy, known: Known, arms: Any) -> dict[str, Any]:
     """Return what was released, for JSON."""
-    if isinstance(policy, PrivateLinear):
+    if isinstance(policy, NamedArms) and policy._named:
         found = policy._coefficients(known)
         there = [arm for arm in arms if arm in found]  # another worker may have removed one
         return {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.live import LivePolicy
+from fliphat.policies.named import NamedArms
 from fliphat.policies.types import Decision, Decisions
 from fliphat.serve.bodies import ArmChange, Rewards, Rounds
 from fliphat.serve.refusal import Refusal, unprocessable
@@ -85,7 +85,7 @@ def forget(user: str | int, policy: LivePolicy) -> int:
 
 def change_arms(change: ArmChange, policy: LivePolicy) -> tuple[Any, ...]:
     """Add or remove an arm and return those that are played now; done again, it changes nothing."""
-    if not isinstance(policy, PrivateLinear):
+    if not isinstance(policy, NamedArms) or not policy._named:
         raise Refusal(404, "no arms", "every round of this policy brings its arms: there is no list of them")
     if not change.add and change.arm not in policy._ids:
         raise unprocessable("remove must name an arm that there is or was")

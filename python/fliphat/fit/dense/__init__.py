@@ -19,7 +19,7 @@ far, discounted, with fresh noise each time, at the price of one Gaussian for th
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.fit import Dense, DensePlan
 from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear
-from fliphat.fit.dense.settings import DenseSettings, named_settings
+from fliphat.fit.dense.settings import DenseSettings, class_of, named_settings
 
 __all__ = [
     "DRAWS",
@@ -29,5 +29,6 @@ __all__ = [
     "DenseSettings",
     "DenseTuning",
     "KnownLinear",
+    "class_of",
     "named_settings",
 ]

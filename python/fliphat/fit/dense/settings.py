@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from fliphat.fit.settings import checked_dtype, checked_range
 from fliphat.privacy.priced import Part, VectorNoise, fit_scales
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
-__all__ = ["MODELS", "DenseSettings", "fewest_rounds", "named_settings", "too_wide"]
+__all__ = ["MODELS", "DenseSettings", "class_of", "fewest_rounds", "named_settings", "too_wide"]
 
 MODELS: Final = ("disjoint", "shared")
 
@@ -108,8 +109,8 @@ class DenseSettings:
 
     @property
     def policy(self) -> str:
-        """Name of the class that has them: FLIPHAT is told how many columns matter."""
-        return "PrivateLinear" if self.sparsity is None else "FLIPHAT"
+        """Name of the class that has them."""
+        return class_of({"fit": self.fit, "sparsity": self.sparsity})
 
     @property
     def row_width(self) -> int:
@@ -141,6 +142,12 @@ class DenseSettings:
             )
         constants = kept.read(record["constants"], DenseTuning)
         return cls(**record | {"reward_range": tuple(record["reward_range"]), "constants": constants})
+
+
+def class_of(record: Mapping[str, Any]) -> str:
+    """Return whose settings a record holds: FLIPHAT is told how many columns matter."""
+    linear = record.get("fit") == "dense" and record.get("sparsity") is None
+    return "PrivateLinear" if linear else "FLIPHAT"
 
 
 #: Longest context, in contexts whose columns all have the stated size.

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit import read_settings
+from fliphat.fit.dense import class_of
 from fliphat.fit.options import PerEpisode
 from fliphat.policies.engine import snapshot, state
 from fliphat.policies.engine.engine import Engine
@@ -215,7 +216,7 @@ def _inspect_file(path: Path, private: bool) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "kind": "saved file",
         "format": {"file": version, "current": version == snapshot.VERSION},
-        "policy": _class_of(settings),
+        "policy": class_of(settings),
         "options": record["ages"],
         "settings": settings,
         "episode": episode["index"],
@@ -272,12 +273,8 @@ def _engine(record: dict[str, Any]) -> tuple[dict[str, Any], Engine | None, str 
         settings = read_settings(record, functions)
     except ValueError as error:
         return record, None, str(error)
-    kind = PrivateLinear if settings.fit == "dense" else FLIPHAT
+    kind = PrivateLinear if class_of(record) == "PrivateLinear" else FLIPHAT
     return settings.to_dict(), kind._engine_for(settings, Store()), None
-
-
-def _class_of(settings: dict[str, Any]) -> str:
-    return "PrivateLinear" if settings["fit"] == "dense" else "FLIPHAT"
 
 
 def _arms_of(engine: Engine) -> list[str | int] | None:
