@@ -67,6 +67,7 @@ def test_crossed_features_are_the_rows_built_by_hand_bit_for_bit(tmp_path, dtype
     assert sum(valid) == 95 and len(set(results[0][2])) == len(results[0][2]) >= 2
 
 
+@pytest.mark.filterwarnings("ignore:every arm of these contexts")
 def test_crossed_batches_are_crossed_rounds_one_by_one():
     people = np.random.default_rng(1).standard_normal((25, PEOPLE))
     one, many, own = (FLIPHAT(dim=DIM, **GIVEN) for _ in range(3))
@@ -104,6 +105,7 @@ def test_crossed_features_do_not_take_the_room_of_their_rows():
     assert peak < 30e6
 
 
+@pytest.mark.filterwarnings("ignore:every arm of these contexts")
 @pytest.mark.parametrize(
     ("shared", "actions", "told"),
     [

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, Iht, PrivateLinear
+from fliphat.contexts import Crossed
 from fliphat.fit.board import BOARD_SHARE, UNIFORM, Board, Earned, Interval
+from fliphat.policies.health import HealthWarning
 from fliphat.policies.linear_rule import LinearRule
 from fliphat.privacy import composition
 
@@ -198,6 +200,27 @@ def test_bad_arguments_are_named(more, words):
     given = {"dim": 3, "sparsity": 2, "epsilon": 1.0, "delta": 1e-5, "arms": ["a", "b"]}
     with pytest.raises((ValueError, TypeError), match=words):
         FLIPHAT(**given | more)
+
+
+def test_crossed_contexts_with_one_hot_arms_take_the_same_path():
+    people = np.random.default_rng(0).uniform(-1, 1, (20, 3))
+    given = {"dim": 3, "sparsity": 3, "epsilon": 1.0, "delta": 1e-5, "seed": 1}
+    plain, crossed = FLIPHAT(**given, arms=4), FLIPHAT(**given, arms=4)
+    own = np.eye(4)
+    assert list(plain.select_batch(people)) == list(crossed.select_batch(Crossed(people, own)))
+    assert plain.select(people[0]) == crossed.select(Crossed(people[0], own))
+    with pytest.raises(ValueError, match="one-hot arms"):
+        crossed.select(Crossed(people[0], np.ones((4, 2))))
+    with pytest.raises(ValueError, match="each of the 4 arms"):
+        crossed.select(Crossed(people[0], np.eye(3)))
+
+
+def test_a_policy_without_names_says_once_that_such_arms_have_a_better_way():
+    policy = FLIPHAT(dim=6, sparsity=2, epsilon=1.0, delta=1e-5)
+    with pytest.warns(HealthWarning, match="make the policy with arms="):
+        policy.select(Crossed([1.0, 0.5], np.eye(3)))
+    policy.select(Crossed([1.0, 0.5], np.eye(3)))
+    FLIPHAT(dim=6, sparsity=2, epsilon=1.0, delta=1e-5).select(Crossed([1.0, 0.5], 2 * np.eye(3)))
 
 
 def test_rounds_that_bring_their_arms_have_none_to_change():

@@ -20,7 +20,7 @@ class Crossed:
 
     Column ``j * len(shared) + i`` of arm k is ``actions[k, j] * shared[i]``: the rows of
     ``np.kron(actions, shared)``. With one-hot actions, ``np.eye(K)``, that is the shared vector in a block of
-    columns for each arm.
+    columns for each arm: a policy with named arms takes it, and learns it far better than one without.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class Crossed:
     Examples
     --------
     >>> from fliphat import FLIPHAT
-    >>> policy = FLIPHAT(dim=8, sparsity=2, epsilon=1.0, delta=1e-2)
-    >>> decision = policy.select(Crossed([0.5, -1.0], np.eye(4)))
-    >>> decision.arm in range(4)
+    >>> policy = FLIPHAT(dim=4, sparsity=2, epsilon=1.0, delta=1e-2)
+    >>> decision = policy.select(Crossed([0.5, -1.0], [[1.0, 0.2], [1.0, 0.7], [1.0, -0.4]]))
+    >>> decision.arm in range(3)
     True
     >>> Crossed([0.5, 1.0], np.eye(4)).to_dense()[0, 1].tolist()
     [0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0, 0.0]
@@ -57,6 +57,13 @@ class Crossed:
             )
         self.is_batch = self.shared.ndim == 2
         self._person = np.atleast_2d(self.shared)
+
+    @property
+    def one_hot(self) -> bool:
+        """Whether every arm has columns of its own, which is what ``FLIPHAT(arms=...)`` is for."""
+        K = self.arms
+        own = self.actions if self.actions.ndim == 2 else self.actions[0]
+        return own.shape == (K, K) and K > 1 and bool(np.array_equal(own, np.eye(K)))
 
     @property
     def rounds(self) -> int:

@@ -3,6 +3,7 @@
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.health import Health, HealthWarning
 from fliphat.policies.linear import PrivateLinear
+from fliphat.policies.scoreboard import Scoreboard
 from fliphat.policies.store.options import Store
 from fliphat.policies.types import (
     CopyError,
@@ -26,6 +27,7 @@ __all__ = [
     "HealthWarning",
     "Policy",
     "PrivateLinear",
+    "Scoreboard",
     "SnapshotError",
     "SparseEstimate",
     "SpillError",

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
+from fliphat.contexts.crossed import Crossed
 from fliphat.fit.board import UNIFORM
 from fliphat.fit.dense import DRAWS, Dense, KnownLinear
 from fliphat.fit.dense.arms import ArmTable
@@ -51,6 +52,7 @@ class LinearRule:
     def one_round(self, contexts: Any) -> tuple[inputs.Contexts, int]:
         """Return the rows of one round, and how many arms it has."""
         settings, arms = self._fit.settings, len(self.table.active)
+        contexts = self._shared_of(contexts)
         if not settings.disjoint:
             rows, count = inputs.one_round(_made_dense(contexts), settings.dim)
             self._require_arms(count)
@@ -71,7 +73,7 @@ class LinearRule:
         settings, count = self._fit.settings, len(self.table.active)
         if arms is not None:
             self._require_arms(arguments.integer("arms", arms, 1, 2**31))
-        contexts = _made_dense(contexts)
+        contexts = _made_dense(self._shared_of(contexts))
         if not settings.disjoint:
             if np.ndim(contexts) == 2 and np.shape(contexts)[0] % count == 0:
                 contexts = np.reshape(
@@ -87,6 +89,15 @@ class LinearRule:
             )
         rows, n = inputs.one_round(contexts, settings.dim)
         return rows, n, count
+
+    def _shared_of(self, contexts: Any) -> Any:
+        """Return the person of contexts that cross one with one-hot arms: the arms are known here."""
+        if not isinstance(contexts, Crossed):
+            return contexts
+        if not contexts.one_hot and contexts.arms > 1:
+            raise ValueError("contexts must have one-hot arms, np.eye(K), where the policy has named arms")
+        self._require_arms(contexts.arms)
+        return contexts.shared
 
     def _require_arms(self, given: ArmsOfRounds) -> None:
         count = len(self.table.active)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -14,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
+from fliphat.contexts.crossed import Crossed
 from fliphat.fit.dense import ArmScores, Dense, DenseSettings
 from fliphat.fit.dense.arms import ArmTable
 from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
+from fliphat.policies.health import HealthWarning
 from fliphat.policies.linear_rule import LinearRule
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.store.opening import kept_choices, opened_engine
@@ -29,6 +32,8 @@ __all__ = ["NamedArms", "arm_table", "opened_named"]
 
 class NamedArms(LivePolicy):
     """A policy that may have a table of arms; one without plays whatever arms a round brings."""
+
+    _told_of_names = False
 
     @property
     def _named(self) -> bool:
@@ -87,6 +92,7 @@ class NamedArms(LivePolicy):
             If this is not the one live policy.
         """
         if not self._named:
+            self._warn_of_one_hot(contexts)
             return super().select(contexts, user, key, arms=arms)
         _refuse_ids(arms)
         decision = super().select(contexts, user, key)
@@ -117,10 +123,24 @@ class NamedArms(LivePolicy):
             otherwise.
         """
         if not self._named:
+            self._warn_of_one_hot(contexts)
             return super().select_batch(contexts, users, arms=arms)
         _refuse_ids(None if isinstance(arms, int) else arms)
         decisions = super().select_batch(contexts, users, arms=arms)
         return dataclasses.replace(decisions, arms=self._id_array[decisions.arms])
+
+    def _warn_of_one_hot(self, contexts: Any) -> None:
+        """Say once that arms told apart by name alone have a better way; what arms are is public."""
+        if self._told_of_names or not isinstance(contexts, Crossed) or self._settings.fit != "pursuit":
+            return
+        self._told_of_names = True
+        if contexts.one_hot:
+            warnings.warn(
+                "every arm of these contexts has columns of its own: make the policy with arms=[...], which "
+                "learns such arms far better (from ten arms on this one may play as at random)",
+                HealthWarning,
+                stacklevel=3,
+            )
 
     def _select_each(self, asked: Sequence[Single], results: list[Any]) -> None:
         try:
