@@ -15,7 +15,7 @@ import warnings
 
 import numpy as np
 
-from fliphat import PrivateLinear
+from fliphat import FLIPHAT, PrivateLinear
 
 
 def private_linear(arms, dim, epsilon, delta, norm, seed):
@@ -23,7 +23,13 @@ def private_linear(arms, dim, epsilon, delta, norm, seed):
     return PrivateLinear(arms, dim, epsilon, delta, context_norm=norm, seed=seed)
 
 
-POLICIES = {"PrivateLinear": private_linear}
+def fliphat(arms, dim, epsilon, delta, norm, seed):
+    """Return a FLIPHAT with named arms."""
+    given = {"sparsity": dim, "epsilon": epsilon, "delta": delta, "reward_range": (0, 1)}
+    return FLIPHAT(dim, arms=arms, context_scale=norm / dim**0.5, seed=seed, **given)
+
+
+POLICIES = {"PrivateLinear": private_linear, "FLIPHAT": fliphat}
 
 
 def played(policy, contexts, chances, rng):

@@ -8,7 +8,7 @@ class DenseTwin(PrivateLinear):
 
     def __init__(self, *, dim, sparsity, epsilon, delta, fit=None, **given):
         if fit is not None and fit.growth is not None:
-            given["growth"] = fit.growth
+            self._growth = fit.growth
         # Norms of the suites' rows are far below: they are stored as they come.
         super().__init__(2, dim, epsilon, delta, context_norm=1e6, **given)
 

@@ -6,6 +6,12 @@ DIM, FIRST = 3, 6
 ARMS = ("red", 7, b"\x00blue")
 
 
+class Growing(PrivateLinear):
+    """One whose episodes get longer sooner."""
+
+    _growth = 1.5
+
+
 def open_linear(place, arms=ARMS, **changes):
-    given = {"epsilon": 5.0, "delta": 1e-3, "context_norm": 2.0, "first_episode": FIRST, "growth": 1.5}
-    return PrivateLinear(arms, DIM, **given | changes, store=place)
+    given = {"epsilon": 5.0, "delta": 1e-3, "context_norm": 2.0, "first_episode": FIRST}
+    return Growing(arms, DIM, **given | changes, store=place)

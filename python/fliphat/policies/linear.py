@@ -88,6 +88,8 @@ class PrivateLinear(NamedArms):
     """
 
     _settings: DenseSettings
+    #: How much longer each episode is than the one before.
+    _growth = 1.15
 
     def __init__(
         self,
@@ -120,6 +122,7 @@ class PrivateLinear(NamedArms):
             exploration=exploration,
             rounds_per_user=rounds_per_user,
             first_episode=first_episode,
+            growth=self._growth,
             totals=totals,
             guard=guard,
             dtype=dtype,
