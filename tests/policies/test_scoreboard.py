@@ -137,6 +137,16 @@ def test_the_guard_plays_what_earns_clearly_more_for_as_long_as_it_took_to_see_i
     assert Earned.from_record(json.loads(json.dumps(lower.to_record()))) == lower
 
 
+def test_a_guard_that_was_wrong_gives_way_and_asks_for_more_the_next_time():
+    constant = (2, Interval(0.45, 0.01))
+    low = Earned().after(earned(0.3), uniform=True).after(earned(0.4), uniform=False, constant=constant)
+    assert low.fallback == 2
+    wrong = low.after(earned(0.2, 500), uniform=False, constant=constant)
+    assert wrong.fallback is None and wrong.recent == low.replaced and wrong.wrong == 1
+    # Five standard errors were enough before, and are not any more.
+    assert wrong.after(earned(0.4), uniform=False, constant=constant).fallback is None
+
+
 def test_a_policy_that_is_made_to_lose_is_caught_by_the_guard_and_one_without_is_not():
     def play(guard):
         policy = PrivateLinear(3, 2, 3.0, 1e-5, context_norm=1.5, seed=3, guard=guard)

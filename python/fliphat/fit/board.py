@@ -48,6 +48,12 @@ _HALF_LIFE: Final = 0.5
 #: Standard errors from which on the guard takes a difference for real: it looks after every episode.
 _GUARD: Final = 3.0
 
+#: The same for what the guard plays instead.
+_WRONG: Final = 2.0
+
+#: What the guard plays goes on for at most so many times the rounds that it took to see a loss.
+_LONGEST: Final = 4.0
+
 #: As an arm of the guard: all of them, uniformly.
 UNIFORM: Final = -1
 
@@ -195,8 +201,10 @@ class Earned:
     """What uniform play and the policy's own earned so far, and what the next episode plays. Public.
 
     The **guard**: where the policy's own play earns less than uniform play, or than the best constant arm, by
-    three standard errors, the better of the two is played for as many rounds as it took to see that, and
-    twice as many each time it is seen again. Nothing is asked of rows for it, so the price is the same.
+    three standard errors, in recent episodes and in the last one alone, the better of the two is played for
+    as many rounds as it took to see that, twice and then four times as many when it is seen again. If that
+    earns clearly less than what it replaced, it was wrong: the estimate plays again, and the next time twice
+    the difference is asked for. Nothing is asked of rows for all this, so the price is the same.
 
     Attributes
     ----------
@@ -209,8 +217,10 @@ class Earned:
         The arm that the next episode plays instead of the estimate's choice, or `UNIFORM`.
     waits : float
         Rounds that it goes on for.
-    times : int
-        How often it was needed.
+    times, wrong : int
+        How often it was needed, and how often it was wrong.
+    replaced, tried : Board, optional
+        What the estimate had earned when it was replaced, and what was earned since.
     """
 
     last: Board | None = None
@@ -220,6 +230,9 @@ class Earned:
     fallback: int | None = None
     waits: float = 0.0
     times: int = 0
+    wrong: int = 0
+    replaced: Board | None = None
+    tried: Board | None = None
 
     def after(
         self, board: Board, *, uniform: bool, constant: tuple[int, Interval] | None = None, guard: bool = True
@@ -246,22 +259,45 @@ class Earned:
             recent = board if self.recent is None else self.recent.plus(board, keep)
             found = replace(self, last=board, recent=recent, rounds=rounds)
         if found.fallback is not None:
-            waits = found.waits - board.rounds
-            return replace(found, waits=max(waits, 0.0), fallback=found.fallback if waits > 0 else None)
+            return found._tried(board)
         return found._guarded(constant) if guard else found
+
+    def _tried(self, board: Board) -> Earned:
+        """Return what follows from another episode of the guard's own play."""
+        tried = board if self.tried is None else self.tried.plus(board)
+        waits = self.waits - board.rounds
+        if self.replaced is not None:
+            lift = tried.reward.less(self.replaced.reward)
+            if lift.mean + _WRONG * lift.error < 0:
+                return replace(
+                    self, fallback=None, waits=0.0, recent=self.replaced, tried=None, wrong=self.wrong + 1
+                )
+        if waits > 0:
+            return replace(self, waits=waits, tried=tried)
+        return replace(self, fallback=None, waits=0.0, tried=None)
 
     def _guarded(self, constant: tuple[int, Interval] | None) -> Earned:
         others = [] if constant is None else [constant]
         if self.uniform is not None:
             others.append((UNIFORM, self.uniform.reward))
-        if self.recent is None or not others:
+        if self.recent is None or self.last is None or not others:
             return self
-        lifts = [self.recent.reward.less(interval) for _, interval in others]
-        if not any(lift.mean + _GUARD * lift.error < 0 for lift in lifts):
+        # In the last episode, too: a policy that still learns was worse before.
+        clearly, played = _GUARD * 2**self.wrong, (self.recent.reward, self.last.reward)
+        lifts = [[reward.less(interval) for reward in played] for _, interval in others]
+        if not any(all(lift.mean + clearly * lift.error < 0 for lift in both) for both in lifts):
             return self
         arm = max(others, key=lambda other: other[1].mean)[0]
-        waits = self.recent.rounds * 2.0**self.times
-        return replace(self, recent=None, fallback=arm, waits=waits, times=self.times + 1)
+        waits = self.recent.rounds * min(2.0**self.times, _LONGEST)
+        return replace(
+            self,
+            recent=None,
+            replaced=self.recent,
+            tried=None,
+            fallback=arm,
+            waits=waits,
+            times=self.times + 1,
+        )
 
     def to_record(self) -> dict[str, Any]:
         """Return a record for JSON."""
@@ -275,6 +311,6 @@ class Earned:
         """Return what :meth:`to_record` wrote."""
         boards = {
             name: None if record[name] is None else Board.from_record(record[name])
-            for name in ("last", "uniform", "recent")
+            for name in ("last", "uniform", "recent", "replaced", "tried")
         }
         return cls(**{**record, **boards})

@@ -27,6 +27,9 @@ __all__ = ["LinearChooser", "LinearRule"]
 #: Rounds that are scored at a time: their scores stay in the nearest caches.
 _BLOCK: Final = 512
 
+#: Draws, of 32, that still choose while the guard plays a constant arm: by them the policy goes on to learn.
+_LEARNS: Final = 4
+
 _Choice = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]
 
 
@@ -147,7 +150,7 @@ class LinearChooser:
             draws = _with_new_arms(draws, missing)
         self._uniform = known.episodes == 0 or known.earned.fallback == UNIFORM
         constant = np.flatnonzero(active == known.earned.fallback)
-        #: Place of the arm that the guard plays, but for one draw in 32 which goes on to learn.
+        #: Place of the arm that the guard plays, but for some draws that go on to learn.
         self._constant = int(constant[0]) if len(constant) else None
         used = draws[:, active if disjoint else [0]].astype(np.float32)
         # One column for each arm's draws, arm after arm.
@@ -194,7 +197,7 @@ class LinearChooser:
         else:
             voted = self._votes(rows, n, arms)
             if self._constant is not None:
-                voted[:, 1:] = self._constant
+                voted[:, _LEARNS:] = self._constant
             own = voted[np.arange(n), (words & np.uint64(DRAWS - 1)).astype(np.int64)]
             place = np.where(uniform, place, own)
             tied = vote_code((voted == place[:, None]).sum(axis=1), DRAWS)

@@ -149,10 +149,10 @@ def scoreboard(
     arms: dict[Hashable, Interval] = {}
     best, constant, fallback = None, None, None
     if isinstance(known, KnownLinear) and isinstance(settings, DenseSettings) and settings.disjoint and table:
-        values = arm_values(known, settings.reward_range)
+        values = arm_values(known, settings.reward_range, settings.exploration)
         active = [slot for slot in table.active if slot < len(values)]
         arms = {table.ids[slot]: values[slot] for slot in active}
-        slot, constant = best_constant(known, settings.reward_range, active)
+        slot, constant = best_constant(known, settings.reward_range, settings.exploration, active)
         best = table.ids[slot]
         if earned.fallback is not None and earned.fallback != UNIFORM:
             fallback = table.ids[earned.fallback]

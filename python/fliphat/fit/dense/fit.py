@@ -241,7 +241,7 @@ class Dense:
         """Return what episodes earned, and what the guard makes of it."""
         settings, constant = self.settings, None
         if settings.disjoint:
-            constant = best_constant(learned, settings.reward_range, self.table.active)
+            constant = best_constant(learned, settings.reward_range, settings.exploration, self.table.active)
         return known.earned.after(board, uniform=known.episodes == 0, constant=constant, guard=settings.guard)
 
     def facts(self, plan: DensePlan, known: KnownLinear) -> dict[str, Any]:

@@ -247,17 +247,24 @@ def _uniform_play(first: ArmScores) -> tuple[float, float]:
     return mean, noise / rounds**2 + 0.25 / rounds
 
 
-def arm_values(known: KnownLinear, reward_range: tuple[float, float]) -> list[Interval]:
-    """Return what each arm would earn if everybody was shown it, as far as rewards are linear."""
+def arm_values(known: KnownLinear, reward_range: tuple[float, float], width: float) -> list[Interval]:
+    """Return what each arm would earn if everybody was shown it, as far as rewards are linear.
+
+    An arm that is shown to few is known for those: how far coefficients are off, by their draws that are
+    `width` standard deviations apart, is a part of the error.
+    """
     low, high = reward_range
-    own, width = _in_map(known), max(known.constants.spread, 0.0)
+    own = _in_map(known)
     count_noise = math.sqrt(own.noise[-1])
     total = max(own.total, 1e-9)
     counts = np.maximum(own.sums[:, -1], max(1e-3 * total / known.groups, 0.5 * count_noise))
     middle = own.sums[:, known.dim + 1 : -1].sum(axis=0) / counts.sum()
     found = known.coefficients[:, :-1] @ middle + known.coefficients[:, -1]
     level = np.clip(own.sums[:, known.dim] / counts, -0.5, 0.5)
-    variance = np.minimum(width, np.maximum(0.25 - level**2, 1e-4)) * own.spread / counts
+    variance = np.minimum(known.constants.spread, np.maximum(0.25 - level**2, 1e-4)) * own.spread / counts
+    means = own.sums[:, known.dim + 1 : -1] / counts[:, None]
+    moved = np.einsum("nkd,kd->nk", known.draws[:, :, :-1], middle - means)
+    variance = variance + (moved.std(axis=0) / max(width, 1e-3)) ** 2
     variance += own.noise[known.dim] / counts**2 + (level * count_noise / counts) ** 2
     return [
         Interval((low + high) / 2 + (high - low) * float(value), (high - low) * math.sqrt(one))
@@ -266,10 +273,10 @@ def arm_values(known: KnownLinear, reward_range: tuple[float, float]) -> list[In
 
 
 def best_constant(
-    known: KnownLinear, reward_range: tuple[float, float], active: list[int]
+    known: KnownLinear, reward_range: tuple[float, float], width: float, active: list[int]
 ) -> tuple[int, Interval]:
     """Return the best arm for everybody, and what it earns: the best of several looks better than it is."""
-    values = arm_values(known, reward_range)
+    values = arm_values(known, reward_range, width)
     luck = math.sqrt(2 * math.log(max(len(active), 1)))
     lower = {slot: values[slot].mean - luck * values[slot].error for slot in active}
     best = max(lower, key=lambda slot: lower[slot])
