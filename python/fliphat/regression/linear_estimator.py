@@ -39,7 +39,7 @@ SMALLEST_SCALE, LARGEST_SCALE = 1e-100, 1e100
 _FAR_WITHOUT_INTERCEPT, _FAR_WITH_INTERCEPT = 4.0, 10.0
 
 #: With fewer rows times mu for each column that may be kept, released sizes are mostly noise.
-_TELLING_BUDGET = 30.0
+_TELLING_BUDGET = 60.0
 
 
 class LinearEstimator(BaseEstimator):
