@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fliphat import arguments
+from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.episode import NOT_LEARNED
 from fliphat.policies.engine.inputs import usable_rewards
@@ -134,7 +135,9 @@ def _lazy(engine: Engine, environment: Environment, most: int, to_the_end: bool)
     """Play rounds of one episode; the order of changes is the engine's own: stage, then count."""
     episode = engine._ready()
     at, count = episode.filled, min(most, episode.length - episode.filled)
-    estimate = (engine.estimate.indices, engine.estimate.values)
+    estimate: Any = (engine.estimate.indices, engine.estimate.values)
+    if isinstance(engine.known, KnownSparse) and engine.known.earned.fallback is not None:
+        estimate = None  # the guard plays uniformly
     if to_the_end and count == most:
         outcome = environment.play(count, estimate, rows=False)
         _require_usable(outcome.rewards, engine.settings.loss)

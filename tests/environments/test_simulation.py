@@ -1,9 +1,12 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 from flat_options import nested
 from fliphat import FLIPHAT
 from fliphat.environments import SparseClicks, SparseLinear
+from fliphat.fit.board import UNIFORM
 from fliphat.fit.options import Iht
 from fliphat.lab.baselines import UniformRandom
 from fliphat.policies import CopyError
@@ -48,6 +51,21 @@ def test_sparse_rows_arrive_as_they_were_played(monkeypatch):
     again = environment.play(40)
     assert np.array_equal(rows, again.rows.toarray()) and np.array_equal(rewards, again.rewards)
     assert present.all()
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_the_guard_plays_uniformly_in_simulations_too(lazy):
+    """Of rounds that are played lazily the arms come with the rows; both ways ask the guard."""
+    policy, environment = make(), world()
+    play(policy, environment, 3000, lazy=lazy)
+    engine = policy._engine
+    engine._ready()
+    best = play(policy, environment, policy.remaining, lazy=lazy).regret.mean()
+    policy.select_batch(np.zeros((1, 3, 60), np.float32))  # opens the next episode
+    earned = dataclasses.replace(engine.known.earned, fallback=UNIFORM, waits=1e9)
+    engine.known = engine.known.but(earned=earned)
+    engine.chooser = engine.rule.chooser(engine.known)
+    assert play(policy, environment, policy.remaining, lazy=lazy).regret.mean() > 3 * best + 0.1
 
 
 def test_how_rounds_are_cut_into_calls_changes_nothing():
