@@ -35,14 +35,14 @@ def sparse(rounds=4_000, seed=0, **more):
     """The paper's kind of world in small: rewards follow the first column."""
     given = {"dim": 20, "sparsity": 2, "epsilon": 2.0, "delta": 1e-3}
     policy = FLIPHAT(**given, seed=seed, **more)
-    rng, means = np.random.default_rng(seed), []
+    rng, shown_in = np.random.default_rng(seed), {}
     while policy.rounds < rounds:
         contexts = rng.normal(size=(policy.remaining, 3, 20))
         decisions = policy.select_batch(contexts)
         shown = contexts[np.arange(len(contexts)), decisions.arms, 0]
         policy.update_batch(decisions, shown + 0.3 * rng.normal(size=len(shown)))
-        means.append(float(shown.mean()))
-    return policy, means
+        shown_in.setdefault(decisions.episode, []).extend(shown)  # an episode may be longer than was foreseen
+    return policy, [float(np.mean(shown_in[episode])) for episode in sorted(shown_in)]
 
 
 @pytest.mark.parametrize("play", [named, sparse])
