@@ -41,8 +41,9 @@ __all__ = [
 KEYS_LAST: float = 3600.0
 
 _Result = TypeVar("_Result")
-#: Bytes of rows that are read at once.
+#: Bytes of rows that are read at once, and rows at least: sparse ones are shorter than they are wide.
 _CHUNK: Final = 1 << 22
+_FEWEST: Final = 16
 _ROUNDS: Final = (
     f"SELECT {', '.join('a.' + name for name in rounds.ROUND.split(', '))}, b.reward, a.checksum, b.checksum"
     " FROM fliphat_rounds AS a LEFT JOIN fliphat_rewards AS b ON b.round = a.round"
@@ -173,7 +174,7 @@ class SqlStore(ABC):
         ages: Ages | None = None,
     ) -> None:
         """Fill an episode with its rounds, all as they are at one moment."""
-        step = max(16, _CHUNK // (self.settings.row_width * np.dtype(self.settings.dtype).itemsize))
+        step = max(_FEWEST, _CHUNK // (self.settings.row_width * np.dtype(self.settings.dtype).itemsize))
         end = row.first_round + row.filled
 
         def read(tx: Transaction, again: bool) -> None:

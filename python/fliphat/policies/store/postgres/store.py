@@ -165,6 +165,7 @@ class PostgresStore(SqlStore):
             with connection.transaction():
                 if name == "rows":
                     connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    return work(_Transaction(connection), again)
                 result = work(_Transaction(connection), again)
                 faults.reached(f"{name} written")
             faults.reached(f"{name} durable")

@@ -92,6 +92,7 @@ class SharedEngine(Engine):
     """One worker of a policy in a database."""
 
     concurrent: ClassVar[bool] = True
+    _view: _View
 
     def __init__(
         self,
@@ -107,7 +108,8 @@ class SharedEngine(Engine):
         self._drawing = threading.Lock()
         self._combined_rounds = Combined(self._play_group, _same_call)
         self._combined_rewards = Combined(self._reward_group, _other_decision)
-        self._refreshing = threading.Lock()
+        self._refreshing, self._closing = threading.Lock(), threading.Lock()
+        self._looked = 0.0  # when the last look began
         self.database = PostgresStore(
             *(str(store.where), self.settings, store.durability, policy, store.to_record()),
             *(self.secret, self.episode.length, self.arms),
@@ -139,7 +141,11 @@ class SharedEngine(Engine):
 
     def _look(self) -> _View:
         """Make what became public since the last look the worker's own, and return what it plays by."""
+        asked = time.monotonic()
         with self._refreshing:
+            if self._looked > asked:  # another thread looked meanwhile: many wait for the same release
+                return self._view
+            looked = time.monotonic()
             seen = self.database.look(len(self.history))
             policy = seen.policy
             if policy["arms_version"] > self._arms_version:
@@ -155,6 +161,7 @@ class SharedEngine(Engine):
             row, due = seen.unseen[-1], seen.unseen[0] if len(seen.unseen) > 1 else None
             share = self.settings.exploration_in(row.episode)
             self._view = _View(self.known, self.chooser, *self._playing_with, row, share, due, seen.to_close)
+            self._looked = looked
             return self._view
 
     def standing(self) -> Standing:
@@ -510,10 +517,14 @@ class SharedEngine(Engine):
             self.database.step(episode, "show")
 
     def _close(self, view: _View) -> None:
-        """Drop the rows of episodes that are shown."""
-        for episode in view.to_close:
-            with contextlib.suppress(StepRefused):
-                self.database.step(episode, "close")
+        """Drop the rows of episodes that are shown; other threads play on meanwhile."""
+        if self._closing.acquire(blocking=False):
+            try:
+                for episode in view.to_close:
+                    with contextlib.suppress(StepRefused):
+                        self.database.step(episode, "close")
+            finally:
+                self._closing.release()
 
     def set_witness(self, witness: Witness | None) -> None:
         """See :class:`Engine`; other workers may release meanwhile, so that one look may not be enough."""
