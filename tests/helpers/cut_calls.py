@@ -7,7 +7,6 @@ acknowledged and shown, and compares it with what the fits saw.
 
 import contextlib
 import copy
-import gc
 import linecache
 import os
 import shutil
@@ -154,8 +153,6 @@ class Play:
         """Go on with whatever is left, as an operator would; False if nothing is left of a policy in memory."""
         if self.policy is not None:
             self.policy.close()
-        else:
-            gc.collect()  # an opening that was cut off keeps its lock until it is collected
         if self.stored or not self.rounds:
             try:
                 self.policy = self.kind.open(self.store) if self.rounds else self.open()

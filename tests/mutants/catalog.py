@@ -113,7 +113,7 @@ MUTANTS = [
     ),
     Mutant(
         "rounds_per_user may change between openings",
-        "python/fliphat/policies/store/kept.py",
+        "python/fliphat/policies/store/sql.py",
         "for name in now if recorded.get(name) != now[name])",
         'for name in now if recorded.get(name) != now[name] and name != "rounds_per_user")',
         "tests/store/test_store_users.py::test_no_argument_of_the_guarantee_can_change_between_openings",

@@ -1,11 +1,13 @@
 """Every public call, cut off before every line it runs and killed at every durable point, and then followed by each
 of four calls: nothing is released twice, nothing acknowledged is lost."""
 
+import gc
 import shutil
 
 import pytest
 
 from cut_calls import CALLS, FOLLOWING, Kills, cut_at, finish, points, traced
+from fliphat.policies import StoreError
 from fliphat.policies.engine import lifecycle, turn
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.lifecycle import Life, Phase
@@ -115,6 +117,30 @@ def test_a_call_killed_at_some_durable_points(tmp_path, monkeypatch, case):
 def test_a_call_killed_at_every_durable_point(tmp_path, monkeypatch, case):
     moments, kills = killed_everywhere(tmp_path, monkeypatch, case, 1)
     print(f"{case}: {moments} moments, {kills} kills")
+
+
+@pytest.mark.parametrize("policy", CALLS["opening"].policies)
+def test_the_lock_of_an_opening_that_was_cut_off_is_free_at_once(tmp_path, monkeypatch, policy):
+    """Without the garbage collector: whoever caught the interrupt opens the store again in the next line."""
+    without_syncs(monkeypatch)
+    call, options = CALLS["opening"], {"policy": policy, "where": "sqlite"}
+    fits = call.fits(monkeypatch)
+    found = lines_of(tmp_path, fits, call, **options)
+    play = call.prepare(tmp_path / "play", fits, **options)
+    gc.collect()
+    gc.disable()
+    try:
+        for stop in found[::7]:
+            _, cut = traced(lambda: call.make(play), stop)
+            if not cut:
+                play.policy.close()
+            try:
+                play.kind.open(play.store).close()
+            except StoreError as error:
+                raise AssertionError(f"cut off at {stop}") from error
+    finally:
+        gc.enable()
+    assert len(found) > 200
 
 
 # The controls

@@ -16,7 +16,7 @@ from fliphat.policies import CopyError, StoreError
 from fliphat.policies.engine import faults, lifecycle
 from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.keeping import Release
-from fliphat.policies.store import tables
+from fliphat.policies.store import sql, tables
 from fliphat.policies.store.postgres import connections
 from fliphat.policies.store.postgres import worker as shared
 from policy_model import DIM, GROWTH, Model, same
@@ -161,8 +161,8 @@ def test_rounds_of_several_threads_that_are_one_call(url, fits, monkeypatch):
         calls = [lambda key=key: policy.select(ONES, key=key) for key in keys]
         # One of them has a key that was played: the others are played nevertheless, and it gets its decision.
         database = policy._engine.database
-        asked, real = iter([True] * 3), database.decision  # none of the keys was there when it was looked for
-        monkeypatch.setattr(database, "decision", lambda key: None if next(asked, False) else real(key))
+        asked, real = iter([True] * 3), database.keys.get  # none of the keys was there when it was looked for
+        monkeypatch.setattr(database.keys, "get", lambda key: None if next(asked, False) else real(key))
         found = gathered(policy, calls, policy._engine._combined_rounds)
         assert found[2] == taken and len({one.id for one in found}) == 6 and policy.rounds == 7
         assert policy.select(ONES, key="a") == found[1]
@@ -611,7 +611,8 @@ def test_a_fit_that_read_a_row_before_it_was_forgotten_is_never_committed(worker
 def test_rows_and_rewards_are_read_as_they_are_at_one_moment(workers, monkeypatch, fits):
     for _ in range(FIRST):
         workers[0].update(workers[0].select(ONES, user=workers[0].rounds), 1.0)
-    monkeypatch.setattr("fliphat.policies.store.postgres.store._CHUNK", 1)  # one row at a time
+    for name in ("_CHUNK", "_FEWEST"):
+        monkeypatch.setattr(sql, name, 1)  # one row at a time
     monkeypatch.setattr(workers[1]._engine.database, "_rewrite", lambda: None)  # which waits for readers
     forgotten = []
 

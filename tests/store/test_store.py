@@ -18,7 +18,7 @@ from fliphat import FLIPHAT
 from fliphat.fit.iht.fit import IhtFit
 from fliphat.policies import StoreError
 from fliphat.policies.engine import faults
-from fliphat.policies.store import sqlite
+from fliphat.policies.store import sqlite, tables
 from fliphat.policies.store.inspect import inspect_path
 from policy_model import DIM, GROWTH, Model, same
 from small_store import FIRST, crash_at, kill, open_store, points_of, twins
@@ -122,7 +122,7 @@ def test_other_formats_and_files_that_are_no_store_are_refused(tmp_path):
     for version, which in ((99, "a newer"), (4, "an earlier")):
         with closing(sqlite3.connect(tmp_path / "policy.sqlite3")) as connection, connection:
             connection.execute("UPDATE fliphat_policy SET format = ?", (version,))
-        match = rf"written by {which} version \(format {version}, this one reads 10\)"
+        match = rf"written by {which} version \(format {version}, this one reads {tables.FORMAT}\)"
         with pytest.raises(StoreError, match=match):
             open_store(tmp_path)
     (tmp_path / "policy.sqlite3").write_bytes(b"not a database, but long enough to look at" * 100)

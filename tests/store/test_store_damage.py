@@ -30,19 +30,8 @@ def played(path, rounds=FIRST + 2):
     return path.with_name("killed"), states, history
 
 
-#: Columns of the policy's row that calls change and no checksum covers. A flip of them is noticed where it makes
-#: a value that can't be; otherwise it changes what is told (late), asked (options, user_kind) or nothing (single).
-UNCHECKED = {
-    "single",
-    "options",
-    "openings",
-    "with_users",
-    "user_kind",
-    "late",
-    "witnessed",
-    "arms",
-    "arms_version",
-}
+#: Columns of the policy's row that no checksum covers: nothing, and how many rewards came late, which is told.
+UNCHECKED = {"single", "late"}
 
 
 def contents(path, copy):
@@ -114,6 +103,16 @@ def test_a_lost_file_is_not_replaced_by_a_new_one(tmp_path):
             "the policy's row is damaged",
         ),
         ("UPDATE fliphat_policy SET secret = zeroblob(32)", "the policy's row is damaged"),
+        ("UPDATE fliphat_policy SET witnessed = 1 - witnessed", "the policy's row is damaged"),
+        (
+            "UPDATE fliphat_policy SET options = replace(options, 'null', '4444')",
+            "the policy's row is damaged",
+        ),
+        ("UPDATE fliphat_policy SET openings = openings + 1", "the policy's row is damaged"),
+        ("UPDATE fliphat_policy SET with_users = 0", "does not say of users what was played"),
+        ("UPDATE fliphat_policy SET with_users = NULL", "does not say of users what was played"),
+        ("UPDATE fliphat_policy SET user_kind = 'int?'", "does not say of users what was played"),
+        ("UPDATE fliphat_policy SET user_kind = NULL", "does not say of users what was played"),
         ("UPDATE fliphat_episodes SET numbers = zeroblob(8) WHERE episode = 0", "was released is damaged"),
         ("UPDATE fliphat_episodes SET facts = NULL WHERE episode = 0", "can't be computed again"),
         ("UPDATE fliphat_users SET rounds = 0", "users have 0 rounds in all instead of 5"),
@@ -142,6 +141,18 @@ def test_what_a_store_says_is_checked(tmp_path, fits, statement, told):
         connection.execute(statement)
     verdict = verify_path(tmp_path / "s")
     assert not verdict.ok and told in "; ".join(verdict.damage), verdict.damage
+    if "fliphat_policy SET" in statement:
+        with pytest.raises(StoreError, match=told):
+            open_store(tmp_path / "s", rounds_per_user=2)
+
+
+@pytest.mark.parametrize(("users", "wrong"), [(None, 0), (None, 1), ("required", 0), ("required", None)])
+def test_whether_rounds_have_users_is_checked_before_the_first(tmp_path, users, wrong):
+    open_store(tmp_path / "s", users=users).close()
+    with closing(sqlite3.connect(tmp_path / "s" / "policy.sqlite3")) as connection, connection:
+        connection.execute("UPDATE fliphat_policy SET with_users = ?", (wrong,))
+    with pytest.raises(StoreError, match="does not say of users"):
+        open_store(tmp_path / "s")
 
 
 def test_rows_that_were_lost_are_told_at_opening(tmp_path, fits):
@@ -150,7 +161,7 @@ def test_rows_that_were_lost_are_told_at_opening(tmp_path, fits):
     policy.close()
     with closing(sqlite3.connect(tmp_path / "s" / "policy.sqlite3")) as connection, connection:
         connection.execute("DELETE FROM fliphat_rounds WHERE round = 2")
-    with pytest.raises(StoreError, match="has 1 rounds on disk instead of the 2 that were played"):
+    with pytest.raises(StoreError, match="has 1 rounds in the store instead of the 2 that were played"):
         open_store(tmp_path / "s")
 
 

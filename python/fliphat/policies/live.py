@@ -11,6 +11,7 @@ import dataclasses
 import os
 import threading
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -97,7 +98,9 @@ class LivePolicy:
         self._close_asked = False
         self._guarantee = engine.fit.guarantee()
         self._warned = self._warned_of_contexts = False
-        engine.after_release = self._warn_once
+        # Weak: a policy that nobody has any more lets go of its store at once, not when a cycle is found.
+        this = weakref.ref(self)
+        engine.after_release = lambda: None if (policy := this()) is None else policy._warn_once()
         if self._settings.delta > _LARGE_DELTA:
             warnings.warn(
                 f"delta = {self._settings.delta:g} is large: with that probability nothing is promised; take "

@@ -5,7 +5,7 @@
 | `bodies`, `compact`, `refusal` | what clients send and get, as JSON or in a compact form |
 | `receipts` | ids that nobody can make up |
 | `terms`, `opening` | what bodies must look like for the policy that is served, and which policy that is |
-| `owner`, `play`, `keeping` | the one thread that plays: a group of requests, one sync, then their answers |
+| `owner`, `play` | the one thread that plays: a group of requests, one sync, then their answers |
 | `switch` | one arm for all, when something is wrong |
 | `web`, `connections` | one request: its token, its limits, its answer; and how many there may be |
 | `app` | the addresses, as a Starlette application |

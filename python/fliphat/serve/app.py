@@ -21,14 +21,15 @@ from fliphat.serve.owner import Owner
 from fliphat.serve.refusal import Refusal
 from fliphat.serve.settings import Limits, Rules, Tokens
 from fliphat.serve.web import (
+    Answer,
     Asked,
     Disconnected,
     Patience,
     Receive,
     Scope,
     Send,
-    refuse,
     refuse_foreign,
+    refused,
     send_answer,
 )
 
@@ -93,27 +94,26 @@ def make_app(
             await service.owner.stop()
             logs.event("stopped")
 
-    writing = {
-        "/select": service.select,
-        "/update": service.update,
-        "/cancel": service.cancel,
-        "/forget": service.forget,
-        "/switch": service.switch,
-        "/arms": service.change_arms,
+    direct = {
+        (method, path): _Address(service, path, do, token)
+        for method, path, do, token in (
+            ("POST", "/select", service.select, "write"),
+            ("POST", "/update", service.update, "write"),
+            ("POST", "/cancel", service.cancel, "write"),
+            ("POST", "/forget", service.forget, "change"),
+            ("POST", "/switch", service.switch, "change"),
+            ("POST", "/arms", service.change_arms, "change"),
+            ("GET", "/arms", service.arms, None),
+            ("GET", "/estimate", service.estimate, None),
+            ("GET", "/guarantee", service.guarantee, None),
+            ("GET", "/livez", service.livez, None),
+            ("GET", "/readyz", service.readyz, None),
+            ("GET", "/status", service.status, None),
+            ("GET", "/metrics", service.metrics, None),
+            ("GET", "/openapi.json", service.openapi, None),
+            ("GET", "/", service.page, None),
+        )
     }
-    reading = {
-        "/arms": service.arms,
-        "/estimate": service.estimate,
-        "/guarantee": service.guarantee,
-        "/livez": service.livez,
-        "/readyz": service.readyz,
-        "/status": service.status,
-        "/metrics": service.metrics,
-        "/openapi.json": service.openapi,
-        "/": service.page,
-    }
-    direct = {("POST", path): _Address(service, path, do, True) for path, do in writing.items()}
-    direct |= {("GET", path): _Address(service, path, do, False) for path, do in reading.items()}
 
     class Application(Starlette):  # type: ignore[misc, unused-ignore]
         """Takes what is asked of an address to it at once; the rest goes through routes and their errors."""
@@ -130,40 +130,52 @@ def make_app(
 
 
 class _Address:
-    """One address: what it does, and what becomes of whatever is raised there."""
+    """One address: what it does, for whom, and what becomes of whatever is raised there.
+
+    It is given the head of a request and, where it writes (that needs a `token`), its body.
+    """
 
     def __init__(
         self,
         service: _Service,
         path: str,
-        do: Callable[[Asked, Receive, Send], Awaitable[int]],
-        writes: bool,
+        do: Callable[[Asked, bytes], Awaitable[Answer | dict[str, Any]]],
+        token: str | None,
     ) -> None:
-        self._service, self._path, self._do, self._writes = service, path, do, writes
+        self._service, self._path, self._do, self._token = service, path, do, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         started = time.perf_counter()
         service, code, request = self._service, None, ""
         try:
-            if self._writes and service.rules.tokens.write is None:
-                refuse_foreign(scope)
-            status = await self._do(Asked.of(scope), receive, send)
+            asked, body, tokens = Asked.of(scope), b"", service.rules.tokens
+            if self._token is not None:
+                if tokens.write is None:
+                    refuse_foreign(scope)
+                if not tokens.allows(self._token, asked.authorization):
+                    raise Refusal(401, "token", "this address needs its token: Authorization: Bearer ...")
+                body = await service.patience.read_body(receive, asked)
+            answer: Any = await self._do(asked, body)
         except Disconnected:
             return
         except Refusal as refusal:
-            status, code, request = refusal.status, refusal.code, service.next_request()
-            await refuse(send, refusal, request)
+            code, request = refusal.code, service.next_request()
+            answer = refused(refusal, request)
         except Exception as error:  # its words may hold contents
-            status, code, request = 500, type(error).__name__, service.next_request()
-            await refuse(send, Refusal(500, "internal", "an unexpected error"), request)
+            code, request = type(error).__name__, service.next_request()
+            answer = refused(Refusal(500, "internal", "an unexpected error"), request)
+        if isinstance(answer, dict):
+            answer = Answer(json.dumps(answer).encode())
+        await send_answer(send, answer)
         seconds = time.perf_counter() - started
-        service.numbers.request(self._path, status, seconds)
+        service.numbers.request(self._path, answer.status, seconds)
         if code is not None:
             service.numbers.refused(code)
         if code is not None or service.log_requests:
-            facts = {"route": self._path, "status": status, "code": code, "ms": round(1000 * seconds, 2)}
-            logs.event("request", request=request or service.next_request(), **facts)
+            facts = {"route": self._path, "status": answer.status, "code": code}
+            request = request or service.next_request()
+            logs.event("request", request=request, **facts, ms=round(1000 * seconds, 2))
 
 
 class _Service:
@@ -185,10 +197,8 @@ class _Service:
 
     # Addresses that write
 
-    async def select(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def select(self, asked: Asked, body: bytes) -> Answer:
         """Play one round, or a batch."""
-        self._require("write", asked)
-        body = await self.patience.read_body(receive, asked)
         terms, most = self.owner.terms, self.rules.limits.rounds
         if asked.compact:
             rounds = compact.read_rounds(body, terms.dim, terms.depth, most)
@@ -209,16 +219,11 @@ class _Service:
                 self.decisions.decided(rounds, decided)
         receipts = self.owner.receipts
         if asked.compact:
-            answer = compact.answer(decided, receipts, self.owner.terms.numbers)
-            await send_answer(send, answer, _COMPACT)
-        else:
-            await send_answer(send, bodies.json_answer(decided, receipts))
-        return 200
+            return Answer(compact.answer(decided, receipts, self.owner.terms.numbers), _COMPACT)
+        return Answer(bodies.json_answer(decided, receipts))
 
-    async def update(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def update(self, asked: Asked, body: bytes) -> Answer:
         """Hand in one reward, or several."""
-        self._require("write", asked)
-        body = await self.patience.read_body(receive, asked)
         rewards = (compact if asked.compact else bodies).read_rewards(body, self.rules.limits.rounds)
         self.owner.receipts.require(rewards.ids, rewards.receipts)
         played = switch.of_played(rewards)
@@ -230,122 +235,93 @@ class _Service:
                 self.decisions.rewarded(ids, played.rewards)
         self.numbers.add("rewards", int(taken))
         self.numbers.add("rewards_not_taken", rewards.count - int(taken))
-        await send_answer(send, b'{"taken":%s}' % json.dumps(taken).encode())
-        return 200
+        return Answer(b'{"taken":%s}' % json.dumps(taken).encode())
 
-    async def cancel(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def cancel(self, asked: Asked, body: bytes) -> dict[str, Any]:
         """Take a round back."""
-        self._require("write", asked)
-        identity, receipt = bodies.read_cancelled(await self.patience.read_body(receive, asked))
+        identity, receipt = bodies.read_cancelled(body)
         self.owner.receipts.require([identity], [receipt])
-        cancelled = await self.owner.submit(functools.partial(play.cancel, identity))
+        cancelled = await self.owner.submit(lambda policy: policy.cancel(identity))
         if self.decisions is not None:
             self.decisions.cancelled(identity)
-        await send_answer(send, json.dumps({"cancelled": cancelled}).encode())
-        return 200
+        return {"cancelled": cancelled}
 
-    async def forget(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def forget(self, asked: Asked, body: bytes) -> dict[str, Any]:
         """Erase what is kept of a user."""
-        self._require("change", asked)
-        user = bodies.read_forgotten(await self.patience.read_body(receive, asked))
-        rounds = await self.owner.submit(functools.partial(play.forget, user))
+        user = bodies.read_forgotten(body)
+        rounds = await self.owner.submit(lambda policy: policy.forget(user))
         if self.decisions is not None:
             await asyncio.to_thread(self.decisions.forget, user)
-        await send_answer(send, json.dumps({"rounds": rounds}).encode())
-        return 200
+        return {"rounds": rounds}
 
-    async def switch(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def switch(self, asked: Asked, body: bytes) -> dict[str, Any]:
         """Give every round one arm, or let the policy play again."""
-        self._require("change", asked)
-        wanted = bodies.read_switch(await self.patience.read_body(receive, asked))
-        arm = switch.checked_arm(wanted, self.owner.terms)
+        arm = switch.checked_arm(bodies.read_switch(body), self.owner.terms)
         await self.owner.switch(arm)
-        await send_answer(send, json.dumps({"arm": arm}).encode())
-        return 200
+        return {"arm": arm}
 
-    async def change_arms(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def change_arms(self, asked: Asked, body: bytes) -> dict[str, Any]:
         """Add or remove an arm."""
-        self._require("change", asked)
-        change = bodies.read_arm_change(await self.patience.read_body(receive, asked))
-        arms = await self.owner.submit(functools.partial(play.change_arms, change))
-        await send_answer(send, json.dumps({"arms": arms}).encode())
-        return 200
+        change = bodies.read_arm_change(body)
+        return {"arms": await self.owner.submit(functools.partial(play.change_arms, change))}
 
     # Addresses that read
 
-    async def arms(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def arms(self, asked: Asked, body: bytes) -> dict[str, Any]:
         """Show the arms that are played now, and the number of each there ever was."""
         self._public()
         terms = self.owner.terms
         if terms.arms is None:
-            raise Refusal(
-                404, "no arms", "every round of this policy brings its arms: there is no list of them"
-            )
-        await send_answer(send, json.dumps({"arms": terms.arms, "numbers": terms.ids}).encode())
-        return 200
+            raise play.no_arms()
+        return {"arms": terms.arms, "numbers": list(terms.numbers)}
 
-    async def estimate(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def estimate(self, asked: Asked, body: bytes) -> Answer:
         """Show the released estimate."""
         public = self._public()
-        before, body = self._shown
+        before, shown = self._shown
         if before is not public.shown:
-            body = json.dumps(public.shown).encode()
-            self._shown = (public.shown, body)
-        await send_answer(send, body)
-        return 200
+            shown = json.dumps(public.shown).encode()
+            self._shown = (public.shown, shown)
+        return Answer(shown)
 
-    async def guarantee(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def guarantee(self, asked: Asked, body: bytes) -> dict[str, Any]:
         """Show the privacy claim."""
         claim = self._public().guarantee
-        await send_answer(send, json.dumps(claim.to_dict() | {"text": str(claim)}).encode())
-        return 200
+        return {**claim.to_dict(), "text": str(claim)}
 
-    async def livez(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def livez(self, asked: Asked, body: bytes) -> Answer:
         """Say whether this process works: started again, it would not be better off."""
-        status = 200 if self.owner.alive else 503
-        await send_answer(send, b'{"status":"%s"}' % (b"alive" if status == 200 else b"dead"), status=status)
-        return status
+        if self.owner.alive:
+            return Answer(b'{"status":"alive"}')
+        return Answer(b'{"status":"dead"}', status=503)
 
-    async def readyz(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def readyz(self, asked: Asked, body: bytes) -> Answer:
         """Say whether a round could be played now, as tried a moment ago."""
         ready = await self.owner.ready()
-        status = 200 if ready.ready else 503
         told = {"status": "ready" if ready.ready else "unavailable", "detail": ready.words}
-        await send_answer(send, json.dumps(told).encode(), status=status)
-        return status
+        return Answer(json.dumps(told).encode(), status=200 if ready.ready else 503)
 
-    async def status(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def status(self, asked: Asked, body: bytes) -> dict[str, Any]:
         """Show what the policy is and where it is: everything here is public."""
-        told = page.overview(
-            self._public(), self.owner.terms, await self.owner.ready(), self.owner.switched_off
-        )
-        await send_answer(send, json.dumps(told).encode())
-        return 200
+        owner, ready = self.owner, await self.owner.ready()
+        return page.overview(self._public(), owner.terms, ready, owner.switched_off)
 
-    async def metrics(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def metrics(self, asked: Asked, body: bytes) -> Answer:
         """Show numbers: public ones, and an operator's to whoever has the token."""
         operator = self.rules.tokens.allows("operator", asked.authorization)
         if asked.authorization and not operator:
             raise Refusal(
                 401, "token", "the operator's token is not right; without one, public numbers are shown"
             )
-        await send_answer(send, self.numbers.text(operator=operator), CONTENT_TYPE)
-        return 200
+        return Answer(self.numbers.text(operator=operator), CONTENT_TYPE)
 
-    async def openapi(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def openapi(self, asked: Asked, body: bytes) -> dict[str, Any]:
         """Describe the addresses for programs."""
-        await send_answer(send, json.dumps(openapi.document(self.rules.limits, self.owner.terms)).encode())
-        return 200
+        return openapi.document(self.rules.limits, self.owner.terms)
 
-    async def page(self, asked: Asked, receive: Receive, send: Send) -> int:
+    async def page(self, asked: Asked, body: bytes) -> Answer:
         """Show the operator's page."""
-        body, policy = page.shown()
-        await send_answer(send, body, b"text/html; charset=utf-8", more=(policy,))
-        return 200
-
-    def _require(self, what: str, asked: Asked) -> None:
-        if not self.rules.tokens.allows(what, asked.authorization):
-            raise Refusal(401, "token", "this address needs its token: Authorization: Bearer ...")
+        return page.shown()
 
     def _public(self) -> Any:
         public = self.owner.public

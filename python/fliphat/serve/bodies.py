@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ __all__ = [
     "ArmChange",
     "Rewards",
     "Rounds",
+    "each_decision",
     "json_answer",
     "names_of",
     "read_arm_change",
@@ -239,21 +240,23 @@ def json_answer(decided: Decision | Sequence[Decisions | Decision], receipts: Re
             episode,
             b"null" if math.isnan(chance) else repr(chance).encode(),
         )
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("ids", "arms", "valid", "episodes", "probabilities")
+    every = [one for part in decided for one in each_decision(part)]
+    ids, arms, were_valid, episodes, chances = map(list, zip(*every, strict=True))
+    columns = {
+        "ids": [receipts.id(one) for one in ids],
+        "arms": arms,
+        "valid": were_valid,
+        "episodes": episodes,
+        "probabilities": [None if math.isnan(one) else one for one in chances],
     }
-    for part in decided:
-        if isinstance(part, Decision):
-            every: list[list[Any]] = [[one] for one in part]
-        else:
-            episodes = [part.episode] * len(part)
-            arrays = part.ids, part.arms, part.valid, part.probabilities
-            every = [array.tolist() for array in arrays]
-            every.insert(3, episodes)
-        ids, arms, were_valid, in_episodes, chances = every
-        columns["ids"] += map(receipts.id, ids)
-        columns["arms"] += arms
-        columns["valid"] += were_valid
-        columns["episodes"] += in_episodes
-        columns["probabilities"] += [None if math.isnan(one) else one for one in chances]
     return json.dumps(columns, separators=(",", ":")).encode()
+
+
+def each_decision(part: Decision | Decisions) -> Iterator[tuple[int, Any, bool, int, float]]:
+    """Yield id, arm, whether it is valid, episode and chance of each decision."""
+    if isinstance(part, Decision):
+        yield (part.id, part.arm, bool(part.valid), part.episode, float(part.probability))
+        return
+    arrays = part.ids, part.arms, part.valid, part.probabilities
+    for identity, arm, valid, chance in zip(*(one.tolist() for one in arrays), strict=True):
+        yield identity, arm, valid, part.episode, chance

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fliphat.policies.types import Decision, Decisions
-from fliphat.serve.bodies import Rounds
+from fliphat.serve.bodies import Rounds, each_decision
 
 __all__ = ["DecisionLog", "joined"]
 
@@ -41,27 +41,17 @@ class DecisionLog:
         """Note decisions, with what was offered."""
         lines, place = [], 0
         for one in [decided] if isinstance(decided, Decision) else decided:
-            for identity, arm, valid, episode, chance in _each(one):
+            for identity, arm, valid, episode, chance in each_decision(one):
                 user = rounds.users[place] if rounds.users else None
-                lines.append(
-                    {
-                        "id": identity,
-                        "episode": episode,
-                        "arm": arm,
-                        "probability": chance,
-                        "valid": valid,
-                        "user": None if user is None else self._digest(user),
-                        "contexts": _offered(rounds, place),
-                    }
-                )
+                told = {"id": identity, "episode": episode, "arm": arm, "probability": chance, "valid": valid}
+                name = None if user is None else self._digest(user)
+                lines.append({**told, "user": name, "contexts": _offered(rounds, place)})
                 place += 1
         self._append(lines)
 
     def rewarded(self, ids: Iterable[int], rewards: Iterable[Any]) -> None:
         """Note rewards."""
-        self._append(
-            [{"id": one, "reward": reward} for one, reward in zip(ids, rewards, strict=True)],
-        )
+        self._append([{"id": one, "reward": reward} for one, reward in zip(ids, rewards, strict=True)])
 
     def cancelled(self, identity: int) -> None:
         """Note that a round was taken back."""
@@ -127,28 +117,13 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def _each(decided: Decision | Decisions) -> Iterator[tuple[int, Any, bool, int, float]]:
-    if isinstance(decided, Decision):
-        yield (decided.id, decided.arm, bool(decided.valid), decided.episode, float(decided.probability))
-        return
-    arrays = decided.ids.tolist(), decided.arms.tolist(), decided.valid.tolist()
-    for identity, arm, valid, chance in zip(*arrays, decided.probabilities.tolist(), strict=True):
-        yield identity, arm, valid, decided.episode, chance
-
-
 def _offered(rounds: Rounds, place: int) -> Any:
     """Return the contexts of one round: lists, or columns and values of sparse rows."""
     if rounds.arms is None:
         return (rounds.contexts if rounds.single else rounds.contexts[place]).tolist()
     part = rounds.contexts[place * rounds.arms : (place + 1) * rounds.arms].tocsr()
-    split = part.indptr[1:-1]
+    at = zip(part.indptr[:-1], part.indptr[1:], strict=True)
     return [
-        {"columns": columns.tolist(), "values": values.tolist()}
-        for columns, values in zip(_split(part.indices, split), _split(part.data, split), strict=True)
+        {"columns": part.indices[begin:end].tolist(), "values": part.data[begin:end].tolist()}
+        for begin, end in at
     ]
-
-
-def _split(values: Any, at: Any) -> list[Any]:
-    import numpy as np
-
-    return list(np.split(values, at))

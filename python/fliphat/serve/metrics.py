@@ -18,6 +18,17 @@ __all__ = ["CONTENT_TYPE", "Metrics"]
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+_GAUGES: Final = {
+    "waiting_requests": "Requests that have no answer yet.",
+    "connections": "Connections of clients.",
+}
+_COUNTS: Final = {
+    "invalid_rounds": "Rounds whose contexts could not be used.",
+    "rewards": "Rewards that were taken.",
+    "rewards_not_taken": "Rewards that were late, repeated or not usable.",
+    "syncs": "Groups of requests made durable together.",
+    "synced_requests": "Requests made durable in them.",
+}
 
 
 class Metrics:
@@ -28,38 +39,21 @@ class Metrics:
 
         self._owner, self._rules = owner, rules
         self._own = CollectorRegistry()
+        made = {"registry": self._own}
         self._requests = Counter(
-            "fliphat_requests", "Requests by address and status.", ["route", "status"], registry=self._own
+            "fliphat_requests", "Requests by address and status.", ["route", "status"], **made
         )
         self._seconds = Histogram(
-            "fliphat_request_seconds", "Time of a request.", ["route"], registry=self._own, buckets=_SECONDS
+            "fliphat_request_seconds", "Time of a request.", ["route"], buckets=_SECONDS, **made
         )
-        self._refusals = Counter(
-            "fliphat_refusals", "Requests that were refused, by code.", ["code"], registry=self._own
-        )
-        self._fits = Histogram(
-            "fliphat_release_seconds",
-            "Time of a group of requests that released an estimate, which is mostly its fit.",
-            registry=self._own,
-            buckets=_SECONDS,
-        )
+        self._refusals = Counter("fliphat_refusals", "Requests that were refused, by code.", ["code"], **made)
+        fits = "Time of a group of requests that released an estimate, which is mostly its fit."
+        self._fits = Histogram("fliphat_release_seconds", fits, buckets=_SECONDS, **made)
         self._gauges = {
-            name: Gauge(f"fliphat_{name}", text, registry=self._own, multiprocess_mode="livesum")
-            for name, text in {
-                "waiting_requests": "Requests that have no answer yet.",
-                "connections": "Connections of clients.",
-            }.items()
+            name: Gauge(f"fliphat_{name}", text, multiprocess_mode="livesum", **made)
+            for name, text in _GAUGES.items()
         }
-        self._counts = {
-            name: Counter(f"fliphat_{name}", text, registry=self._own)
-            for name, text in {
-                "invalid_rounds": "Rounds whose contexts could not be used.",
-                "rewards": "Rewards that were taken.",
-                "rewards_not_taken": "Rewards that were late, repeated or not usable.",
-                "syncs": "Groups of requests made durable together.",
-                "synced_requests": "Requests made durable in them.",
-            }.items()
-        }
+        self._counts = {name: Counter(f"fliphat_{name}", text, **made) for name, text in _COUNTS.items()}
         self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
         owner.on_group, owner.on_release, owner.on_tick = self._group, self._fits.observe, self._tick
 
@@ -94,7 +88,9 @@ class Metrics:
         from prometheus_client import CollectorRegistry, generate_latest
         from prometheus_client.multiprocess import MultiProcessCollector
 
-        shown = generate_latest(_of(_PublicNumbers(self._owner)))
+        public = CollectorRegistry()
+        public.register(_PublicNumbers(self._owner))
+        shown = generate_latest(public)
         if not operator:
             return bytes(shown)
         self._tick()
@@ -103,14 +99,6 @@ class Metrics:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call, unused-ignore]
         return bytes(shown + generate_latest(registry))
-
-
-def _of(collector: Any) -> Any:
-    from prometheus_client import CollectorRegistry
-
-    registry = CollectorRegistry()
-    registry.register(collector)
-    return registry
 
 
 class _PublicNumbers:
@@ -123,25 +111,20 @@ class _PublicNumbers:
         """Yield the gauges."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+        def gauge(name: str, text: str, value: float) -> Any:
+            return GaugeMetricFamily(f"fliphat_{name}", text, value=value)
+
         public = self._owner.public
-        up = int(self._owner.open)
-        yield GaugeMetricFamily("fliphat_up", "Whether the store is open, /readyz tries it.", value=up)
+        yield gauge("up", "Whether the store is open, /readyz tries it.", int(self._owner.open))
         if public is None:
             return
         yield CounterMetricFamily("fliphat_rounds", "Rounds played.", value=public.rounds)
         yield CounterMetricFamily("fliphat_releases", "Estimates released.", value=public.releases)
-        yield GaugeMetricFamily("fliphat_episode", "The open episode.", value=public.episode)
-        yield GaugeMetricFamily(
-            "fliphat_remaining_rounds", "Rounds until the estimate changes.", value=public.remaining
-        )
-        yield GaugeMetricFamily(
-            "fliphat_estimate_coordinates",
-            "Coordinates of the released estimate.",
-            value=len(public.known.estimate.indices),
-        )
-        yield GaugeMetricFamily(
-            "fliphat_health_findings", "Signs of trouble in what was released.", value=len(public.findings)
-        )
+        yield gauge("episode", "The open episode.", public.episode)
+        yield gauge("remaining_rounds", "Rounds until the estimate changes.", public.remaining)
+        coordinates = len(public.known.estimate.indices)
+        yield gauge("estimate_coordinates", "Coordinates of the released estimate.", coordinates)
+        yield gauge("health_findings", "Signs of trouble in what was released.", len(public.findings))
         board = public.scoreboard
         named = {"policy": board.recent, "uniform": board.uniform, "constant_arm": board.constant}
         means = GaugeMetricFamily(

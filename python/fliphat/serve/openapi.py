@@ -130,31 +130,34 @@ def _refused(*statuses: str) -> dict[str, Any]:
     }
 
 
+def _content(names: list[str], compact: str | None = None) -> dict[str, Any]:
+    """Return media types and what a body in each looks like."""
+    schema = _ref(names[0]) if len(names) == 1 else {"oneOf": [_ref(name) for name in names]}
+    content: dict[str, Any] = {"application/json": {"schema": schema}}
+    if compact is not None:
+        content[COMPACT] = {"schema": {"type": "string", "format": "binary", "description": compact}}
+    return content
+
+
 def _writes(
     operation: str,
     summary: str,
     asked: list[str],
     answers: list[str],
+    *,
     compact: str | None = None,
     token: str = "write",
     also: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    body = {"schema": {"oneOf": [_ref(name) for name in asked]}}
-    accepted: dict[str, Any] = {"application/json": body}
-    if compact is not None:
-        accepted[COMPACT] = {"schema": {"type": "string", "format": "binary", "description": compact}}
-    answer = {"schema": {"oneOf": [_ref(name) for name in answers]} if len(answers) > 1 else _ref(answers[0])}
-    answered: dict[str, Any] = {"application/json": answer}
-    if operation == "select":
-        answered[COMPACT] = {"schema": {"type": "string", "format": "binary"}}
+    records = "one record a round" if operation == "select" else None
+    done = {"description": "Done and durable.", "content": _content(answers, records)}
     return {
         "post": {
             "operationId": operation,
             "summary": summary,
             "security": [{token: []}],
-            "requestBody": {"required": True, "content": accepted},
-            "responses": {"200": {"description": "Done and durable.", "content": answered}}
-            | _refused(*_WRITING, *also),
+            "requestBody": {"required": True, "content": _content(asked, compact)},
+            "responses": {"200": done} | _refused(*_WRITING, *also),
         }
     }
 
@@ -210,14 +213,14 @@ def document(limits: Limits, terms: Terms | None = None) -> dict[str, Any]:
                 "contexts.",
                 ["Round", "Rounds"],
                 ["Decision", "Decisions"],
-                "compact contexts; the answer is compact too",
+                compact="compact contexts; the answer is compact too",
             ),
             "/update": _writes(
                 "update",
                 "Hand in the reward of one decision, or of several; late ones are not taken.",
                 ["Reward", "RewardByKey", "Rewards"],
                 ["Taken"],
-                "compact ids and rewards; the answer is JSON",
+                compact="compact ids and rewards; the answer is JSON",
                 also=("409",),
             ),
             "/cancel": _writes(

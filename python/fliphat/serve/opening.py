@@ -12,9 +12,9 @@ from fliphat.fit.dense import DenseSettings, class_of, named_settings
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.live import LivePolicy
-from fliphat.policies.store.kept import refuse_other_settings
 from fliphat.policies.store.opening import recorded_settings
 from fliphat.policies.store.options import Store, as_store
+from fliphat.policies.store.sql import refuse_other_settings
 from fliphat.policies.types import StoreError
 from fliphat.serve.terms import terms_of
 

@@ -29,8 +29,7 @@ from fliphat.policies.scoreboard import scoreboard as boarded
 from fliphat.policies.types import CopyError, EpisodeFacts, StoreError
 from fliphat.privacy.guarantee import Guarantee
 from fliphat.serve import logs
-from fliphat.serve.keeping import keep_switch, switched_off, try_keeping, waits_for_a_fit
-from fliphat.serve.play import refused
+from fliphat.serve.play import keep_switch, refused, try_keeping
 from fliphat.serve.receipts import Receipts
 from fliphat.serve.refusal import Refusal
 from fliphat.serve.settings import Rules
@@ -95,10 +94,6 @@ class _Job:
     taken: threading.Lock
 
 
-class _Look:
-    """Asks a thread to look at what other workers have released."""
-
-
 @dataclass(frozen=True)
 class Ready:
     """Whether a round could be played, and why or why not."""
@@ -107,20 +102,14 @@ class Ready:
     words: str
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """Asks a thread to try whether a round could be kept."""
-
-    answer: asyncio.Future[Ready]
-
-
 class Owner:
     """Opens the policy, plays it and closes it, all in one thread, or in a few if many workers play it."""
 
     def __init__(self, open_policy: Callable[[], LivePolicy], rules: Rules) -> None:
         self._open = open_policy
         self._rules = rules
-        self._jobs: queue.SimpleQueue[_Job | _Look | _Trial | None] = queue.SimpleQueue()
+        #: Requests, whatever else a thread is to do, and None at the end.
+        self._jobs: queue.SimpleQueue[_Job | Callable[[], None] | None] = queue.SimpleQueue()
         self._waiting: deque[_Job] = deque()
         self._policy: LivePolicy | None = None
         self._opened = threading.Event()
@@ -177,12 +166,13 @@ class Owner:
             return _PLAYED
         if self._trial is None or self._trial.done():
             self._trial = asyncio.get_running_loop().create_future()
-            self._jobs.put(_Trial(self._trial))
+            self._jobs.put(functools.partial(self._try, self._trial))
         try:
             return await asyncio.wait_for(asyncio.shield(self._trial), _TRIAL)
         except TimeoutError:
             began, policy = self._group_began, self._policy
-            if policy is not None and began is not None and waits_for_a_fit(policy):
+            engine = None if policy is None or self._concurrent else policy._engine
+            if began is not None and engine is not None and engine.waits_for_a_fit:
                 if time.monotonic() - began < self._rules.limits.wait:
                     return Ready(True, "an estimate is being computed; rounds wait for it")
                 return Ready(False, "an estimate takes longer than requests may wait")
@@ -200,7 +190,7 @@ class Owner:
         finally:
             self._switching -= 1
 
-    def _try(self, trial: _Trial) -> None:
+    def _try(self, answer: asyncio.Future[Ready]) -> None:
         """Find out whether a round could be kept."""
         policy = self._policy or self._reopened()
         if policy is None:
@@ -216,9 +206,7 @@ class Owner:
                 found = Ready(False, "the store can't be written")
         assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # the loop was closed
-            self._loop.call_soon_threadsafe(
-                lambda: None if trial.answer.done() else trial.answer.set_result(found)
-            )
+            self._loop.call_soon_threadsafe(lambda: None if answer.done() else answer.set_result(found))
 
     async def start(self) -> None:
         """Open the policy; raises what opening raised."""
@@ -274,7 +262,7 @@ class Owner:
                 job.answer.set_exception(Refusal(504, "unknown", f"the wait was too long; {_UNKNOWN}"))
         self.on_tick()
         if self._concurrent and not self._stopping:
-            self._jobs.put(_Look())  # others release, also while nobody asks this worker for a round
+            self._jobs.put(self._look)  # others release, also while nobody asks this worker for a round
         self._timer = self._loop.call_later(min(1.0, self._rules.limits.wait / 8), self._expire)
 
     def _deliver(self, answers: list[tuple[_Job, Any, Refusal | None]]) -> None:
@@ -323,11 +311,8 @@ class Owner:
                 if job is None:
                     stop = True
                     break
-                if isinstance(job, _Look):
-                    self._look()
-                    break
-                if isinstance(job, _Trial):
-                    self._try(job)
+                if not isinstance(job, _Job):
+                    job()
                     break
                 if job.taken.acquire(blocking=False):
                     group.append(job)
@@ -437,7 +422,7 @@ class Owner:
             except (StoreError, OSError, CopyError):
                 raise
             except Exception as error:
-                return [_internal(error)]
+                return [refused(error) if isinstance(error, (ValueError, TypeError)) else _internal(error)]
         singles: list[Any] = [job.asked for job in group[at : _run_end(group, at)]]
         results: list[Any] = [None] * len(singles)
         try:
@@ -503,8 +488,8 @@ class Owner:
             began = getattr(self._mine, "began", None)
             if began is not None:
                 self.on_release(time.monotonic() - began)
-        if not self._switching:
-            self.switched_off = switched_off(policy)
+        if not self._switching and policy._engine is not None:
+            self.switched_off = policy._engine.switched_off
         standing = seen.episode, seen.remaining, seen.rounds
         self.public = Public(known, shown, guarantee, findings, history, scoreboard, *standing)
 

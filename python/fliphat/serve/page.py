@@ -12,6 +12,7 @@ from typing import Any, Final
 from fliphat._native import VERSION
 from fliphat.serve.owner import Public, Ready
 from fliphat.serve.terms import Terms
+from fliphat.serve.web import Answer
 
 __all__ = ["overview", "shown"]
 
@@ -51,15 +52,16 @@ def overview(public: Public, terms: Terms, ready: Ready, off: str | int | None =
 
 
 @functools.cache
-def shown() -> tuple[bytes, tuple[bytes, bytes]]:
-    """Return the page, and the header that lets it run its own script and ask this server alone."""
+def shown() -> Answer:
+    """Return the page, with the header that lets it run its own script and ask this server alone."""
     text = resources.files("fliphat.serve").joinpath("page.html").read_text(encoding="utf-8")
     style, script = (_digest(text, name) for name in ("style", "script"))
     policy = (
         f"default-src 'none'; style-src '{style}'; script-src '{script}'; connect-src 'self'; "
         f"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    return text.encode(), (b"content-security-policy", policy.encode())
+    header = (b"content-security-policy", policy.encode())
+    return Answer(text.encode(), b"text/html; charset=utf-8", more=(header,))
 
 
 def _digest(text: str, name: str) -> str:

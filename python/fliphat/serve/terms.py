@@ -37,11 +37,6 @@ class Terms:
     numbers: dict[str | int, int] = field(default_factory=dict)
 
     @property
-    def ids(self) -> list[str | int]:
-        """Ids of all arms there ever were, by their number."""
-        return list(self.numbers)
-
-    @property
     def contexts(self) -> str:
         """The shape of one round's contexts, in words."""
         if self.depth == 1:

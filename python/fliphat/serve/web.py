@@ -7,13 +7,13 @@ import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from fliphat.serve.compact import COMPACT
 from fliphat.serve.refusal import Refusal
 from fliphat.serve.settings import Limits, Rules
 
-__all__ = ["JSON", "Asked", "Disconnected", "Patience", "refuse", "refuse_foreign", "send_answer"]
+__all__ = ["Answer", "Asked", "Disconnected", "Patience", "refuse_foreign", "refused", "send_answer"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -141,23 +141,25 @@ def _too_large(limits: Limits) -> Refusal:
     return Refusal(413, "too large", f"a body must have at most {limits.body} bytes")
 
 
-async def send_answer(
-    send: Send,
-    body: bytes,
-    kind: bytes = JSON,
-    status: int = 200,
-    *,
-    more: tuple[tuple[bytes, bytes], ...] = (),
-) -> None:
+class Answer(NamedTuple):
+    """What is sent; `more` are headers of its own."""
+
+    body: bytes
+    kind: bytes = JSON
+    status: int = 200
+    more: tuple[tuple[bytes, bytes], ...] = ()
+
+
+async def send_answer(send: Send, answer: Answer) -> None:
     """Send a whole answer. Caches must not keep it: decisions are for one person."""
     headers = [
-        (b"content-type", kind),
-        (b"content-length", b"%d" % len(body)),
+        (b"content-type", answer.kind),
+        (b"content-length", b"%d" % len(answer.body)),
         (b"cache-control", b"no-store"),
-        *more,
+        *answer.more,
     ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
 
 
 #: The body was perhaps not read: the connection can't be used again.
@@ -165,7 +167,7 @@ _CLOSE: Final = (b"connection", b"close")
 _UNREAD: Final = frozenset((401, 403, 408, 413, 415))
 
 
-async def refuse(send: Send, refusal: Refusal, request: str) -> None:
+def refused(refusal: Refusal, request: str) -> Answer:
     """Say why nothing was done, in words that hold nothing of the request; the log has a line of that id."""
     more: tuple[tuple[bytes, bytes], ...] = ((b"x-request-id", request.encode()),)
     if refusal.status in _UNREAD:
@@ -175,4 +177,4 @@ async def refuse(send: Send, refusal: Refusal, request: str) -> None:
     if refusal.status == 503:
         more += ((b"retry-after", b"1"),)
     body = json.dumps({"error": refusal.code, "detail": refusal.detail}).encode()
-    await send_answer(send, body, status=refusal.status, more=more)
+    return Answer(body, JSON, refusal.status, more)

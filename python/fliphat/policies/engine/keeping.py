@@ -7,7 +7,7 @@ an engine that holds public things alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -191,12 +191,6 @@ class Keeper(Protocol):
 
     def totals_of(self, episode: int) -> bytes | None:
         """Return the secret totals that were committed with it."""
-
-    def rounds(self, row: EpisodeRow, work: Callable[[Iterator[Any]], None]) -> None:
-        """Give an episode's rounds, in order, as they are at one moment."""
-
-    def try_writing(self) -> None:
-        """Raise what keeping a round now would raise."""
 
     def hand_over(self, episode: int, path: Path, checksum: str) -> None:
         """Keep that the policy goes on in a file: from now on it can't be opened here."""

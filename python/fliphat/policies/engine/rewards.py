@@ -41,9 +41,7 @@ class Rewards(Identities):
     def decided(self, key: Any, user: Any) -> int:
         """Return the id of the decision that was made under a key."""
         digests = self._user_digests("user", None if user is None else [user])
-        name = inputs.digest("key", key, self.secret)
-        name = name if digests is None else inputs.digest("key", name + digests[0], self.secret)
-        found: Decision | None = self.keys.get(name)
+        found: Decision | None = self.keys.get(self._key_name(key, digests))
         if found is None:
             raise ValueError("key must be one that a round was played with, by the same user")
         return found.id
@@ -165,17 +163,20 @@ class Rewards(Identities):
             self._empty(np.arange(episode.expired, going), going)
 
     def forget(self, user: Any = None) -> int:
-        """Turn the open episode's rows, or those of one user, into zeros; how many those are."""
+        """Turn the rows that were not fitted yet, or those of one user, into zeros; how many those are."""
         self.settle("empty")
         if user is None:
-            self._empty(np.arange(self.episode.filled), self.episode.expired)
-            return self.episode.filled
+            return self._forget(None)
         if not self.with_users:
             raise ValueError("user must be left out: no round of this policy had a user id")
         digests = self._user_digests("user", [user])
         assert digests is not None
-        rows = self.episode.rows_of(digests[0])
-        self._empty(rows, self.episode.expired)
+        return self._forget(digests[0])
+
+    def _forget(self, user: bytes | None) -> int:
+        episode = self.episode
+        rows = np.arange(episode.filled) if user is None else episode.rows_of(user)
+        self._empty(rows, episode.expired)
         return len(rows)
 
     def _empty(self, rows: npt.NDArray[np.int64], expired: int) -> None:

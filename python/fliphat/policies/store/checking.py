@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
 from typing import Any, Final
 
 import numpy as np
 
 from fliphat.policies.engine.keeping import EpisodeRow
 from fliphat.policies.engine.lifecycle import MAY, Phase
-from fliphat.policies.store.sql import Transaction, episodes_in, policy_in, release_in, releases_in
-from fliphat.policies.store.sqlite import ROUND, row_checksum
+from fliphat.policies.store.rounds import ROUND, contents_checksum, row_checksum
+from fliphat.policies.store.sql import (
+    Transaction,
+    episodes_in,
+    policy_in,
+    refuse_odd_users,
+    release_in,
+    releases_in,
+)
 from fliphat.policies.store.tables import FORMAT, checksum
 from fliphat.policies.types import StoreError
 
@@ -29,6 +35,7 @@ def check(tx: Transaction, *, embedded: bool) -> tuple[list[str], list[str]]:
     policy, episodes = policy_in(tx), episodes_in(tx)
     if not episodes:
         return [], ["the store has lost the policy's episodes: restore what was removed"]
+    refuse_odd_users(tx)
     damage = [*_wrong_episodes(tx, episodes), *_wrong_tallies(tx, policy, episodes, embedded)]
     rows = 0
     if not damage and policy["handed_over"] is None:
@@ -177,7 +184,7 @@ def _is_cut(row: Any, width: int, item: int, embedded: bool) -> bool:
         return True
     if not row[2]:
         return numbers is not None or columns is not None  # forgotten, and still there
-    if numbers is None or (not embedded and kept != zlib.crc32(numbers, zlib.crc32(columns or b""))):
+    if numbers is None or (not embedded and kept != contents_checksum(columns, numbers)):
         return True
     return len(columns) // 4 * item != len(numbers) if row[3] else len(numbers) != width
 

@@ -7,13 +7,11 @@ says what damage would cost.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import stat
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,8 @@ from fliphat.policies.fliphat import FLIPHAT
 from fliphat.policies.health import examine
 from fliphat.policies.linear import PrivateLinear
 from fliphat.policies.scoreboard import scoreboard
-from fliphat.policies.store import checking, sqlite
+from fliphat.policies.store import checking
+from fliphat.policies.store.opening import reading
 from fliphat.policies.store.options import Store
 from fliphat.policies.store.postgres import is_url
 from fliphat.policies.store.sql import Transaction, policy_in, seen_in
@@ -100,7 +99,7 @@ def inspect_path(path: str | os.PathLike[str], *, private: bool = False) -> dict
     """
     if not is_url(path) and not Path(path).is_dir():
         return _inspect_file(Path(path), private)
-    with _reading(path) as tx:
+    with reading(path) as tx:
         return _inspect_store(tx, path, private)
 
 
@@ -119,23 +118,11 @@ def verify_path(path: str | os.PathLike[str]) -> Verdict:
     if not is_url(path) and not Path(path).is_dir():
         return _verify_file(Path(path))
     try:
-        with _reading(path) as tx:
+        with reading(path) as tx:
             checked, damage = checking.check(tx, embedded=not is_url(path))
     except StoreError as error:
         return Verdict((), (str(error),))
     return Verdict(() if damage else tuple(checked), tuple(damage))
-
-
-@contextlib.contextmanager
-def _reading(path: str | os.PathLike[str]) -> Iterator[Transaction]:
-    if is_url(path):
-        from fliphat.policies.store.postgres.store import reading
-
-        with reading(str(path)) as tx:
-            yield tx
-    else:
-        with sqlite.reading(Path(path)) as tx:
-            yield tx
 
 
 # Stores

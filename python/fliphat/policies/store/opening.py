@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from fliphat.fit import kept
 from fliphat.fit.base import Fit
+from fliphat.fit.dense import DenseTuning
+from fliphat.fit.pursuit.constants import Tuning
 from fliphat.policies.engine import snapshot
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.engine import Engine
-from fliphat.policies.engine.episode import AWAITED, NOT_LEARNED, NOT_LEARNED_CAME
 from fliphat.policies.engine.keeping import EpisodeRow
 from fliphat.policies.engine.lifecycle import Phase, may
-from fliphat.policies.engine.rows import ChosenRows, SparseChosen
 from fliphat.policies.engine.rule import ArmRule
 from fliphat.policies.engine.state import set_releases
 from fliphat.policies.engine.turn import recalled, turn
 from fliphat.policies.engine.witness import Record, Witness, left_to, name_of, not_newest
-from fliphat.policies.store.kept import KeptChoices, kept_from
+from fliphat.policies.store import sqlite
 from fliphat.policies.store.options import Store
-from fliphat.policies.store.sql import policy_in
-from fliphat.policies.store.sqlite import SqliteStore, reading
+from fliphat.policies.store.postgres import is_url
+from fliphat.policies.store.sql import Transaction, policy_in
+from fliphat.policies.store.sqlite import SqliteStore
 from fliphat.policies.store.witness import make_witness
 from fliphat.policies.types import StoreError
 
-__all__ = ["kept_choices", "opened_engine", "recorded_settings"]
+__all__ = ["KeptChoices", "kept_choices", "opened_engine", "reading", "recorded_settings"]
 
-#: Rounds that are read at once.
-_CHUNK: Final = 4096
+
+class KeptChoices(NamedTuple):
+    """What a store goes on with, whatever a new policy would get: its fit, its accounting, its constants."""
+
+    fit: str
+    accounting: str
+    constants: Any
 
 
 def kept_choices(store: Store) -> KeptChoices | None:
@@ -43,22 +51,30 @@ def kept_choices(store: Store) -> KeptChoices | None:
     if store.where is None:
         return None
     try:
-        return kept_from(recorded_settings(store))
+        record = recorded_settings(store)
+        fit, accounting = record["fit"], record["accounting"]
+        constants = kept.read(record["constants"], DenseTuning if fit == "dense" else Tuning)
     except (StoreError, ValueError, LookupError, TypeError):
         return None
+    return KeptChoices(fit, accounting, constants) if isinstance(fit, str) else None
+
+
+@contextlib.contextmanager
+def reading(where: str | os.PathLike[str]) -> Iterator[Transaction]:
+    """Give one moment of the policy in a directory or a database, and change nothing, also while it plays."""
+    if is_url(where):
+        from fliphat.policies.store.postgres.store import reading as reading_database
+
+        with reading_database(str(where)) as tx:
+            yield tx
+    else:
+        with sqlite.reading(Path(where)) as tx:
+            yield tx
 
 
 def recorded_settings(store: Store) -> dict[str, Any]:
     """Return the record of the settings that a store was made with; only looks."""
-    assert store.where is not None
-    if store.is_database:
-        from fliphat.policies.store.postgres.store import recorded
-
-        record = recorded(str(store.where))
-        if record is None:
-            raise StoreError("there is no policy in this database")
-        return record
-    with reading(Path(store.where)) as tx:
+    with reading(_where(store)) as tx:
         found: dict[str, Any] = json.loads(policy_in(tx)["settings"])
         return found
 
@@ -75,8 +91,9 @@ def opened_engine(fit: Fit[Any, Any], store: Store, *, policy: str, rule: ArmRul
     rule : ArmRule, optional
         How contexts become arms; by default each round brings a row for each arm.
     """
-    witness = None if store.witness is None else make_witness(store.witness, _where(store))
+    witness, engine = None, None
     try:
+        witness = None if store.witness is None else make_witness(store.witness, _where(store))
         if store.is_database:
             from fliphat.policies.store.postgres.worker import SharedEngine
 
@@ -86,11 +103,13 @@ def opened_engine(fit: Fit[Any, Any], store: Store, *, policy: str, rule: ArmRul
             engine.with_users = True
         if store.where is not None:
             _open_directory(engine, store, policy, witness)
+        return engine
     except BaseException:
-        if witness is not None:
-            witness.close()
+        # Whoever caught the error may put things right and open it again.
+        for left in (witness, engine):
+            if left is not None:
+                left.close()
         raise
-    return engine
 
 
 def _where(store: Store) -> str | os.PathLike[str]:
@@ -100,39 +119,35 @@ def _where(store: Store) -> str | os.PathLike[str]:
 
 def _open_directory(engine: Engine, store: Store, policy: str, witness: Witness | None) -> None:
     """Open or begin a directory, and fill the engine with everything that was acknowledged."""
-    kept = SqliteStore(
+    engine.store = database = SqliteStore(
         *(_where(store), engine.settings, store.durability, policy, store.to_record()),
         *(engine.secret, engine.episode.length, engine.arms),
     )
-    try:
-        row = kept.kept
-        engine.secret, engine.incarnation = kept.secret, kept.opening
-        engine.users, engine.keys = kept.users, kept.keys
-        engine.ages = Ages.from_record(row["options"])
-        engine.witnessed, engine.late = row["witnessed"], row["late"]
-        engine.with_users, engine.user_kind = row["with_users"], row["user_kind"]
-        engine.arm_ids, engine.column_names = (_read(row[name]) for name in ("arm_ids", "column_names"))
-        engine.switched_off = _read(row["switched_off"])
-        if engine.incarnation:
-            engine.arms = _read(row["arms"])
-            if engine.settings.seed is not None:
-                engine.rng = np.random.default_rng([engine.settings.seed, engine.incarnation])
-        seen = kept.look()
-        set_releases(engine, [recalled(engine.fit, one) for one in seen.releases])
-        engine.store, engine.totals = kept, kept.totals_of(len(seen.releases) - 1)
-        if row["handed_over"] is not None:
-            _finish_handing_over(engine, kept, row, witness, seen.unseen[0])
-        for episode in seen.to_close:  # shown by a process that ended before its rows were dropped
-            kept.step(episode, "close")
-        _fill_episode(engine, kept, seen.unseen[0])
-        engine.set_witness(witness)
-        engine.require_alive()
-        if may("see", engine.episode.life) or engine.episode.life.bits is not None:
-            turn(engine)  # committed by a process that ended: never fitted again
-        engine.expire()
-    except BaseException:
-        kept.close()  # whoever caught the error may put things right and open it again
-        raise
+    row = database.kept
+    engine.secret, engine.incarnation = database.secret, database.opening
+    engine.users, engine.keys = database.users, database.keys
+    engine.ages = Ages.from_record(row["options"])
+    engine.witnessed, engine.late = row["witnessed"], row["late"]
+    engine.with_users, engine.user_kind = row["with_users"], row["user_kind"]
+    engine.arm_ids, engine.column_names = (_read(row[name]) for name in ("arm_ids", "column_names"))
+    engine.switched_off = _read(row["switched_off"])
+    if engine.incarnation:
+        engine.arms = _read(row["arms"])
+        if engine.settings.seed is not None:
+            engine.rng = np.random.default_rng([engine.settings.seed, engine.incarnation])
+    seen = database.look()
+    set_releases(engine, [recalled(engine.fit, one) for one in seen.releases])
+    engine.totals = database.totals_of(len(seen.releases) - 1)
+    if row["handed_over"] is not None:
+        _finish_handing_over(engine, database, row, witness, seen.unseen[0])
+    for episode in seen.to_close:  # shown by a process that ended before its rows were dropped
+        database.step(episode, "close")
+    _fill_episode(engine, database, seen.unseen[0])
+    engine.set_witness(witness)
+    engine.require_alive()
+    if may("see", engine.episode.life) or engine.episode.life.bits is not None:
+        turn(engine)  # committed by a process that ended: never fitted again
+    engine.expire()
 
 
 def _read(text: str | None) -> Any:
@@ -142,7 +157,7 @@ def _read(text: str | None) -> Any:
         raise StoreError("the policy's row is damaged: restore the store") from None
 
 
-def _fill_episode(engine: Engine, kept: SqliteStore, row: EpisodeRow) -> None:
+def _fill_episode(engine: Engine, database: SqliteStore, row: EpisodeRow) -> None:
     """Play the open episode's rounds again."""
     episode = engine.episode = engine.new_episode(row.first_round)
     if row.room != episode.length or row.episode != episode.index:
@@ -151,24 +166,9 @@ def _fill_episode(engine: Engine, kept: SqliteStore, row: EpisodeRow) -> None:
             f"version's plan"
         )
 
-    def play_again(rounds: Iterator[Any]) -> None:
-        part: list[Any] = []
-        for one in rounds:
-            part.append(one)
-            if len(part) == _CHUNK:
-                _append(engine, part)
-                part = []
-        if part:
-            _append(engine, part)
-
     committed = row.phase in (Phase.COMMITTED, Phase.WITNESSED)
     if not committed and row.phase not in (Phase.HANDED_OVER, Phase.REFUSED):
-        kept.rounds(row, play_again)
-        if episode.filled != row.filled:
-            raise StoreError(
-                f"the store's episode {row.episode} has {episode.filled} rounds on disk instead of the "
-                f"{row.filled} that were played: put the store back as it was"
-            )
+        database.fill(episode, row, engine.new_rows, engine.ages)
     episode.expired = row.expired
     episode.life = row.life
     if committed:
@@ -176,45 +176,8 @@ def _fill_episode(engine: Engine, kept: SqliteStore, row: EpisodeRow) -> None:
         episode.life = row.life._replace(bits=engine.committed(row.episode))
 
 
-def _append(engine: Engine, part: list[Any]) -> None:
-    """Append rounds as a store has them, with consecutive ids or not."""
-    episode = engine.episode
-    if episode.rows is None:
-        episode.rows = engine.new_rows("csr" if part[0][3] else "dense")
-    begin = 0
-    for end in range(1, len(part) + 1):
-        if end < len(part) and part[end][1] == part[end - 1][1] + 1:
-            continue
-        run, begin = part[begin:end], end
-        episode.rows.put(episode.filled, _unpacked(run, engine))
-        codes = np.array([_code(bool(one[2]), one[9]) for one in run])
-        owners = [bytes(one[6]) for one in run] if run[0][6] is not None else None
-        for offset, one in enumerate(run):
-            if one[5] is not None and engine.ages.now() is not None:
-                episode.note(engine.ages, one[5], offset)
-        episode.append(len(run), run[0][1], codes, owners)
-
-
-def _code(learned: bool, reward: float | None) -> float:
-    if learned:
-        return AWAITED if reward is None else reward
-    return NOT_LEARNED if reward is None else NOT_LEARNED_CAME
-
-
-def _unpacked(run: list[Any], engine: Engine) -> ChosenRows:
-    """Return rows as they were staged; one without contents is zeros."""
-    dtype, width = np.dtype(engine.settings.dtype), engine.settings.row_width
-    if run[0][3]:
-        columns = [np.frombuffer(one[7] or b"", "<i4") for one in run]
-        values = [np.frombuffer(one[8] or b"", dtype) for one in run]
-        lengths = np.array([len(one) for one in columns], np.uint32)
-        return SparseChosen(lengths, np.concatenate(columns), np.concatenate(values))
-    nothing = bytes(width * dtype.itemsize)
-    return np.frombuffer(b"".join(one[8] or nothing for one in run), dtype).reshape(len(run), width)
-
-
 def _finish_handing_over(
-    engine: Engine, kept: SqliteStore, row: dict[str, Any], witness: Witness | None, open_row: EpisodeRow
+    engine: Engine, database: SqliteStore, row: dict[str, Any], witness: Witness | None, open_row: EpisodeRow
 ) -> None:
     """Complete a hand-over that a crash or an interrupt cut off, and say where the policy is."""
     path, checksum = Path(row["handed_over"]), row["handed_over_checksum"]
@@ -225,9 +188,9 @@ def _finish_handing_over(
             raise StoreError("the store was played with a witness: give it as witness=")
         now = Record(len(engine.history), engine.mark)
         if not left_to(witness, name_of(engine.secret), now, checksum):
-            kept.step(open_row.episode, "refuse")
+            database.step(open_row.episode, "refuse")
             raise not_newest()
     if not path.exists():  # only the very file that the record names is sealed
         snapshot.seal(path, checksum)
-    kept.discard_rows()
+    database.discard_rows()
     raise StoreError(f"the store was handed over to the file {str(path)!r}: load that")

@@ -10,16 +10,18 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 import numpy as np
 
 from fliphat.fit.settings import EngineSettings
-from fliphat.policies.engine import lifecycle
+from fliphat.policies.engine import faults, lifecycle
+from fliphat.policies.engine.age import Ages
+from fliphat.policies.engine.episode import Episode
 from fliphat.policies.engine.keeping import EpisodeRow, Release, Seen
 from fliphat.policies.engine.lifecycle import MAY, Asked, Life, Phase
-from fliphat.policies.store import tables
-from fliphat.policies.store.kept import refuse_other_settings
+from fliphat.policies.engine.rows import RowStore
+from fliphat.policies.store import rounds, tables
 from fliphat.policies.types import StoreError
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "Transaction",
     "episodes_in",
     "policy_in",
+    "refuse_other_settings",
     "release_in",
     "releases_in",
     "seen_in",
@@ -38,6 +41,14 @@ __all__ = [
 KEYS_LAST: float = 3600.0
 
 _Result = TypeVar("_Result")
+#: Bytes of rows that are read at once, and rows at least: sparse ones are shorter than they are wide.
+_CHUNK: Final = 1 << 22
+_FEWEST: Final = 16
+_ROUNDS: Final = (
+    f"SELECT {', '.join('a.' + name for name in rounds.ROUND.split(', '))}, b.reward, a.checksum, b.checksum"
+    " FROM fliphat_rounds AS a LEFT JOIN fliphat_rewards AS b ON b.round = a.round"
+    " WHERE a.round >= ? AND a.round < ? ORDER BY a.round"
+)
 _RELEASE = ("facts", "indices", "numbers", "known", "mark", "next_room", "checksum")
 
 
@@ -66,6 +77,14 @@ class SqlStore(ABC):
     secret: bytes
     opening: int
 
+    #: What can be done about a damaged row, besides restoring it.
+    or_forget: ClassVar[str] = ""
+
+    @staticmethod
+    @abstractmethod
+    def is_whole(one: Any) -> bool:
+        """Whether the checksums of a round, its columns, its reward and both checksums, are right."""
+
     @abstractmethod
     def run(self, name: str, work: Work[_Result]) -> _Result:
         """Run work as one transaction, durable when this returns.
@@ -82,18 +101,19 @@ class SqlStore(ABC):
         self, tx: Transaction, policy: str, options: dict[str, Any], secret: bytes, room: int, arms: Any
     ) -> None:
         """Fill new tables."""
-        kept = (tables.FORMAT, policy, json.dumps(self.settings.to_dict()), secret)
         tx.do(
             "INSERT INTO fliphat_policy (single, format, policy, settings, secret, checksum, options,"
             " openings, with_users, late, witnessed, arms, arms_version, emptied, rewritten)"
-            " VALUES (1, ?, ?, ?, ?, ?, ?, -1, ?, 0, ?, ?, 0, 0, 0)",
-            *(*kept, tables.checksum(*kept), json.dumps(options)),
+            " VALUES (1, ?, ?, ?, ?, 0, ?, -1, ?, 0, ?, ?, 0, 0, 0)",
+            *(tables.FORMAT, policy, json.dumps(self.settings.to_dict()), secret, json.dumps(options)),
             *(True if options.get("users") == "required" else None, False, json.dumps(arms)),
         )
+        _seal(tx)
         _insert_episode(tx, EpisodeRow(0, 1, room, 0, 0, 0, 0, Phase.OPEN, "", 0, 0.0))
 
     def join(self, tx: Transaction, policy: str, options: dict[str, Any]) -> dict[str, Any]:
         """Check what there is, count this opening, and return the policy's row."""
+        self._lock_policy(tx)
         kept = policy_in(tx)
         if kept["policy"] != policy:
             raise StoreError(
@@ -101,7 +121,9 @@ class SqlStore(ABC):
             )
         refuse_other_settings(json.loads(kept["settings"]), self.settings)
         together = _joined_options(json.loads(kept["options"]), options)
+        refuse_odd_users(tx)
         tx.do("UPDATE fliphat_policy SET openings = openings + 1, options = ?", json.dumps(together))
+        _seal(tx)
         self.opening, self.secret = kept["openings"] + 1, kept["secret"]
         return kept | {"options": together}
 
@@ -143,6 +165,37 @@ class SqlStore(ABC):
             return _unsealed(kept)
 
         return self.run("look", read)
+
+    def fill(
+        self,
+        episode: Episode,
+        row: EpisodeRow,
+        new_rows: Callable[[str], RowStore],
+        ages: Ages | None = None,
+    ) -> None:
+        """Fill an episode with its rounds, all as they are at one moment."""
+        step = max(_FEWEST, _CHUNK // (self.settings.row_width * np.dtype(self.settings.dtype).itemsize))
+        end = row.first_round + row.filled
+
+        def read(tx: Transaction, again: bool) -> None:
+            episode.rows, episode.filled, episode.life, episode.spans = None, 0, Life(), []
+            for first in range(row.first_round, end, step):
+                part = tx.all(_ROUNDS, first, min(first + step, end))
+                if not all(map(self.is_whole, part)):
+                    raise StoreError(
+                        f"a row of episode {row.episode} is damaged, its checksum does not match: restore "
+                        f"it{self.or_forget}"
+                    )
+                faults.reached("rows read")
+                if part:
+                    rounds.append(episode, part, self.settings, new_rows, ages)
+
+        self.run("rows", read)
+        if episode.filled != row.filled:
+            raise StoreError(
+                f"episode {row.episode} has {episode.filled} rounds in the store instead of the {row.filled} "
+                f"that were played: restore what was removed"
+            )
 
     # Steps
 
@@ -250,11 +303,19 @@ class SqlStore(ABC):
     def keep(self, name: str, value: Any) -> None:
         """Keep one of the policy's own numbers; whether it is witnessed is no JSON."""
         given = value if isinstance(value, bool) else json.dumps(value)
-        self.run("keep", lambda tx, again: tx.do(f"UPDATE fliphat_policy SET {name} = ?", given))
+        self.run("keep", lambda tx, again: self.set_policy(tx, **{name: given}))
 
-    def try_writing(self) -> None:
-        """Write what is there already, as durably as a round is kept; raises what keeping a round would."""
-        self.run("try", lambda tx, again: tx.do("UPDATE fliphat_policy SET format = format"))
+    def set_policy(self, tx: Transaction, **values: Any) -> None:
+        """Change columns of the policy's row, which was whole before."""
+        self._lock_policy(tx)
+        policy_in(tx)
+        names = ", ".join(f"{name} = ?" for name in values)
+        tx.do(f"UPDATE fliphat_policy SET {names}", *values.values())
+        _seal(tx)
+
+    def _lock_policy(self, tx: Transaction) -> None:
+        """Let nobody else change the policy's row until the transaction ends."""
+        tx.all(f"SELECT single FROM fliphat_policy{self.locking}")
 
     def hand_over(self, episode: int, path: Path, checksum: str) -> None:
         """Keep that the policy goes on in a file, which is on disk and not yet sealed."""
@@ -262,10 +323,7 @@ class SqlStore(ABC):
         def leave(tx: Transaction, again: bool) -> None:
             row, _ = self._row(tx, episode)
             write_life(tx, episode, lifecycle.step(row.life, "hand_over"))
-            tx.do(
-                "UPDATE fliphat_policy SET handed_over = ?, handed_over_checksum = ?",
-                *(str(path.absolute()), checksum),
-            )
+            self.set_policy(tx, handed_over=str(path.absolute()), handed_over_checksum=checksum)
 
         self.run("hand over", leave)
 
@@ -286,16 +344,52 @@ def policy_in(tx: Transaction) -> dict[str, Any]:
 
 
 def _policy(values: Sequence[Any]) -> dict[str, Any]:
-    row = dict(zip(tables.POLICY, values, strict=True))
-    kept = (row["format"], row["policy"], row["settings"], bytes(row["secret"]))
-    if tables.checksum(*kept) != row["checksum"]:
+    row = _typed(values)
+    if _checksum_of(row) != row["checksum"]:
         raise StoreError("the policy's row is damaged, its checksum does not match: restore the store")
-    with_users = row["with_users"]
-    return row | {
-        "secret": kept[3],
-        "with_users": None if with_users is None else bool(with_users),
-        "witnessed": bool(row["witnessed"]),
-    }
+    return row
+
+
+def _typed(values: Sequence[Any]) -> dict[str, Any]:
+    row = dict(zip(tables.POLICY, values, strict=True))
+    for name, kind in (("secret", bytes), ("with_users", bool), ("witnessed", bool)):
+        row[name] = None if row[name] is None else kind(row[name])
+    return row
+
+
+def _checksum_of(row: dict[str, Any]) -> int:
+    """Return the checksum of all that is not counted in the middle of a round."""
+    return tables.checksum(*(row[name] for name in tables.POLICY if name not in tables.COUNTED))
+
+
+def _seal(tx: Transaction) -> None:
+    row = _typed(tx.all(f"SELECT {', '.join(tables.POLICY)} FROM fliphat_policy")[0])
+    tx.do("UPDATE fliphat_policy SET checksum = ?", _checksum_of(row))
+
+
+def refuse_odd_users(tx: Transaction) -> None:
+    """Raise where the policy's row says of users what can't be: rounds decide about them, not a checksum."""
+    ((options, with_users, kind, played),) = tx.all(
+        "SELECT options, with_users, user_kind, (SELECT max(filled) FROM fliphat_episodes)"
+        " FROM fliphat_policy"
+    )
+    if played:
+        fine = with_users is not None and (kind in ("str", "int", "bytes") if with_users else kind is None)
+    else:
+        fine = with_users == (True if json.loads(options)["users"] else None) and kind is None
+    if not fine:
+        raise StoreError("the policy's row is damaged, it does not say of users what was played: restore it")
+
+
+def refuse_other_settings(recorded: dict[str, Any], settings: EngineSettings) -> None:
+    """Raise if a store was made with other arguments, and name them."""
+    now = settings.to_dict()
+    changed = sorted(name for name in now if recorded.get(name) != now[name])
+    if "fit" in changed:
+        changed = [name for name in changed if name != "constants"]  # which follow from it
+    if changed:
+        told = ", ".join(f"{name} was {recorded.get(name)!r}, got {now[name]!r}" for name in changed)
+        raise StoreError(f"the store was made with other arguments: {told}")
 
 
 def refuse_other_format(version: int | None) -> None:

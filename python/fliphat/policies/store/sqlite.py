@@ -15,11 +15,9 @@ import io
 import os
 import shutil
 import sqlite3
-import struct
 import tempfile
 import time
 import weakref
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -29,15 +27,16 @@ import numpy as np
 from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine import faults, files, lifecycle
 from fliphat.policies.engine.episode import Episode
-from fliphat.policies.engine.keeping import EpisodeRow, PlayedRounds
+from fliphat.policies.engine.keeping import PlayedRounds
 from fliphat.policies.engine.lifecycle import Life, Phase, StepRefused
 from fliphat.policies.engine.rows import ChosenRows, SparseChosen
 from fliphat.policies.store import tables
+from fliphat.policies.store.rounds import ROUND, packed, row_checksum
 from fliphat.policies.store.sql import SqlStore, Transaction, Work, write_life
 from fliphat.policies.store.tables import checksum
 from fliphat.policies.types import Decision, StoreError
 
-__all__ = ["FILE", "ROUND", "SqliteStore", "reading", "row_checksum"]
+__all__ = ["FILE", "SqliteStore", "reading"]
 
 FILE: Final = "policy.sqlite3"
 #: Seconds between syncs when durability is "batch".
@@ -51,11 +50,7 @@ _LOST: Final = (
     "last used, with what lies beside it; if no round was ever played with this store, remove the directory "
     "and begin anew"
 )
-#: Columns of a round, in the order of its checksum.
-ROUND: Final = "round, id, learned, sparse, attempt, played, owner, columns, numbers"
-
 _STATEMENTS: Final = tables.tables("INTEGER", " WITHOUT ROWID")
-_PACKED: Final = struct.Struct("<qqqqqdqqq")
 
 _Result = TypeVar("_Result")
 _LIVE: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
@@ -150,9 +145,9 @@ class SqliteStore(SqlStore):
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_new(self.path):
             self._create(policy, options, secret, room, arms)
-        # After the file: a lock without one is a store that lost it.
-        self._lock = io.FileIO(files.create_private(self.path / "lock"), "r+")
         try:
+            # After the file: a lock without one is a store that lost it.
+            self._lock = io.FileIO(files.create_private(self.path / "lock"), "r+")
             files.lock(self._lock.fileno(), f"store {str(path)!r}")
             refuse_missing(self.path)
             for stray in self.path.glob(_NEW + "*"):
@@ -163,10 +158,10 @@ class SqliteStore(SqlStore):
             with _telling_damage():
                 self.kept = self.run("open", lambda tx, again: self.join(tx, policy, options))
                 self._check_tables()
+            _LIVE.add(self)
         except BaseException:
             self.close()
             raise
-        _LIVE.add(self)
 
     def _create(self, policy: str, options: dict[str, Any], secret: bytes, room: int, arms: Any) -> None:
         """Make the file; it appears under its name whole or not at all."""
@@ -202,13 +197,20 @@ class SqliteStore(SqlStore):
 
     # Transactions
 
+    @staticmethod
+    def is_whole(one: Any) -> bool:
+        """See :class:`SqlStore`."""
+        *values, reward, kept, reward_kept = one
+        return kept == row_checksum(*values) and (reward is None or reward_kept == checksum(one[0], reward))
+
     def run(self, name: str, work: Work[_Result]) -> _Result:
         """See :class:`SqlStore`; whatever calls were held comes before."""
         with self:
             self._write_held()
-            if name == "look":
+            if name in ("look", "rows"):
                 assert self._connection is not None
-                return work(_Transaction(self._connection), False)
+                with _telling_damage() if name == "rows" else contextlib.nullcontext():
+                    return work(_Transaction(self._connection), False)
             return self._transaction(name, lambda tx: work(tx, False), sync=True)
 
     def _transaction(self, name: str, work: Callable[[Transaction], _Result], *, sync: bool) -> _Result:
@@ -291,7 +293,7 @@ class SqliteStore(SqlStore):
                 held.users, self._users_told = (played.users is not None, played.user_kind), True
             owners = [None] * count if played.users is None else played.users
             for i, (owner, learned, contents) in enumerate(
-                zip(owners, played.learned, _packed(rows, count), strict=True)
+                zip(owners, played.learned, packed(rows, self.settings.dtype), strict=True)
             ):
                 columns, numbers = contents if learned else (None, None)
                 sparse = int(isinstance(rows, SparseChosen))
@@ -350,13 +352,6 @@ class SqliteStore(SqlStore):
     def discard_rows(self) -> None:
         """See :class:`fliphat.policies.engine.keeping.Keeper`."""
         self.run("empty", lambda tx, again: self.drop_rounds(tx, 0, 2**62))
-
-    # Reading
-
-    def rounds(self, row: EpisodeRow, work: Callable[[Iterator[Any]], None]) -> None:
-        """Give an episode's rounds with the codes of their rewards (None if none came), in order."""
-        with _telling_damage():
-            work(_rounds(self.rows_of, row))
 
     def rows_of(self, sql: str, *given: Any) -> Iterator[Any]:
         """Return what a query finds."""
@@ -464,53 +459,6 @@ def refuse_missing(path: Path) -> None:
         )
     if not (path / FILE).exists() or (path / FILE).stat().st_size == 0:
         raise StoreError(f"the store's file {FILE!r} is missing or empty: {_LOST}")
-
-
-def _rounds(query: Callable[..., Any], row: EpisodeRow) -> Iterator[Any]:
-    found = query(
-        f"SELECT {', '.join('a.' + name for name in ROUND.split(', '))}, a.checksum, b.reward, b.checksum"
-        " FROM fliphat_rounds AS a LEFT JOIN fliphat_rewards AS b ON b.round = a.round"
-        " WHERE a.round >= ? AND a.round < ? ORDER BY a.round",
-        *(row.first_round, row.first_round + row.room),
-    )
-    for *values, kept, reward, reward_kept in found:
-        if kept != row_checksum(*values) or (
-            reward is not None and reward_kept != checksum(values[0], reward)
-        ):
-            raise ValueError("a round")
-        yield (*values, reward)
-
-
-def row_checksum(
-    number: int,
-    identity: int,
-    learned: int,
-    sparse: int,
-    attempt: int,
-    played: float | None,
-    owner: bytes | None,
-    columns: bytes | None,
-    numbers: bytes | None,
-) -> int:
-    """Return the checksum of a round; packed, because every round has one."""
-    parts = (owner or b"", columns or b"", numbers or b"")
-    crc = zlib.crc32(
-        _PACKED.pack(number, identity, learned, sparse, attempt, played or 0.0, *map(len, parts))
-    )
-    return zlib.crc32(parts[2], zlib.crc32(parts[1], zlib.crc32(parts[0], crc)))
-
-
-def _packed(rows: ChosenRows, count: int) -> Iterator[tuple[bytes | None, bytes]]:
-    """Yield the columns and the numbers of each row, in bytes."""
-    if isinstance(rows, SparseChosen):
-        end = 0
-        for size in rows.lengths.tolist():
-            begin, end = end, end + size
-            yield rows.columns[begin:end].astype("<i4").tobytes(), rows.values[begin:end].tobytes()
-        return
-    whole, width = rows.tobytes(), rows.shape[1] * rows.itemsize
-    for i in range(count):
-        yield None, whole[i * width : (i + 1) * width]
 
 
 def _key(name: bytes, decision: Decision) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@
 A round is named by its number, from 1 on for the whole life of the policy; an episode's are those from its
 ``first_round`` on. A row without contents (not learned from, cancelled, forgotten, expired) has no numbers.
 ``checksum`` is a CRC-32 of what else is in a row that SQLite or the worker wrote whole; a server has its own.
+That of the policy's row covers all but what is counted in the middle of a round, :data:`COUNTED`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-__all__ = ["EPISODE", "FORMAT", "POLICY", "checksum", "tables"]
+__all__ = ["COUNTED", "EPISODE", "FORMAT", "POLICY", "checksum", "tables"]
 
-#: What this version writes and reads. Formats below 10 were those of 0.1, which kept rows in files.
-FORMAT: Final = 10
+#: What this version writes and reads. Formats below 10 kept rows in files.
+FORMAT: Final = 11
 
 _TABLES: Final = """
 CREATE TABLE fliphat_policy (
@@ -103,18 +104,10 @@ CREATE TABLE fliphat_rewards (
 #: Columns of the policy's row and of an episode's that are read together.
 POLICY: Final = (
     *("format", "policy", "settings", "secret", "checksum", "options", "openings", "with_users", "user_kind"),
-    *(
-        "late",
-        "witnessed",
-        "arms",
-        "arms_version",
-        "arm_ids",
-        "column_names",
-        "handed_over",
-        "handed_over_checksum",
-        "switched_off",
-    ),
+    *("late", "witnessed", "arms", "arms_version", "arm_ids", "column_names", "handed_over"),
+    *("handed_over_checksum", "switched_off"),
 )
+COUNTED: Final = ("checksum", "with_users", "user_kind", "late")
 EPISODE: Final = (
     *("episode", "first_round", "room", "filled", "releases", "arms", "expired", "phase", "owner", "fence"),
     "until",

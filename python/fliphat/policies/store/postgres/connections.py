@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 from fliphat import process
-from fliphat.policies.store.postgres.errors import Busy, OtherKey, OtherUsers, UnknownDecision
 from fliphat.policies.store.postgres.schema import APPLICATION, OTHER_KEY, OTHER_USERS, UNKNOWN_DECISION
 from fliphat.policies.store.postgres.wire import Session
 from fliphat.policies.types import StoreError
@@ -22,7 +21,24 @@ from fliphat.policies.types import StoreError
 import psycopg  # isort: skip - `wire` says what to install if it is missing
 from psycopg import errors  # isort: skip
 
-__all__ = ["Connections"]
+__all__ = ["Busy", "Connections", "OtherKey", "OtherUsers", "UnknownDecision"]
+
+
+class Busy(Exception):
+    """Others hold what was asked for, and it is not worth waiting."""
+
+
+class OtherKey(Exception):
+    """Another worker has played a round with this key."""
+
+
+class OtherUsers(Exception):
+    """Other workers gave user ids of another kind, or none where some are given now."""
+
+
+class UnknownDecision(Exception):
+    """No round has this id."""
+
 
 Connection = Session
 _Result = TypeVar("_Result")

@@ -12,32 +12,26 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeVar
-
-import numpy as np
-import numpy.typing as npt
 
 from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine import faults, lifecycle
 from fliphat.policies.engine.age import AgeLimit
 from fliphat.policies.engine.keeping import EpisodeRow, Key, PackedRound
 from fliphat.policies.engine.lifecycle import MAY, Phase
-from fliphat.policies.engine.rows import ChosenRows, SparseChosen
+from fliphat.policies.engine.rows import ChosenRows
 from fliphat.policies.store.postgres import schema, wire
-from fliphat.policies.store.postgres.connections import Connection, Connections
-from fliphat.policies.store.postgres.errors import Busy
-from fliphat.policies.store.sql import SqlStore, Transaction, Work, episodes_in, policy_in, write_life
+from fliphat.policies.store.postgres.connections import Busy, Connection, Connections
+from fliphat.policies.store.rounds import contents_checksum, packed
+from fliphat.policies.store.sql import SqlStore, Transaction, Work, episodes_in, write_life
 from fliphat.policies.types import Decision, StoreError
 
-__all__ = ["Age", "PostgresStore", "reading", "recorded"]
+__all__ = ["Age", "PostgresStore", "reading"]
 
 _Result = TypeVar("_Result")
-#: Bytes of rows that are read at once for a fit.
-_CHUNK: Final = 1 << 22
 _CLAIM_LOCK: Final = 2  # the last part of the number of this policy's lock among the advisory ones
 
 _PLAY: Final = wire.function(
@@ -96,10 +90,36 @@ class _Transaction:
         return self._connection.execute(sql.replace("?", "%s").encode(), given, binary=True).fetchall()
 
 
+class _Keys:
+    """Decisions by digests of keys; rounds put them there."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def get(self, name: bytes, default: Any = None, /) -> Decision | None:
+        """Return what was played for a key, once that is on disk; None if nothing was."""
+
+        def find(connection: Connection, again: bool) -> Any:
+            row = connection.execute(
+                b"SELECT id, arm, valid, episode, probability, name FROM fliphat_keys WHERE digest = %s",
+                (name,),
+            ).fetchone()
+            if row is not None:  # perhaps by a worker that is still waiting for the disk
+                connection.execute(_WAIT_FOR_DISK)
+            return row
+
+        row = self._connections.run(find)
+        if row is None:
+            return None
+        found = Decision(*row[:5])
+        return found if row[5] is None else found._replace(arm=json.loads(row[5]))
+
+
 class PostgresStore(SqlStore):
     """One worker's door to the policy that a database holds."""
 
     locking = " FOR UPDATE"
+    or_forget = ", or forget() to go on without the episode's rows"
     clock = "extract(epoch FROM clock_timestamp())::double precision"
 
     def __init__(
@@ -114,8 +134,8 @@ class PostgresStore(SqlStore):
         arms: Any,
     ) -> None:
         self._connections = Connections(url)
+        self.keys: Any = _Keys(self._connections)
         self.settings = settings
-        self._number = np.dtype(settings.dtype).newbyteorder("<")
         self._durable = durability == "full"
 
         def begin(tx: Any, again: bool) -> dict[str, Any]:
@@ -143,12 +163,21 @@ class PostgresStore(SqlStore):
             if name == "look":
                 return work(_Transaction(connection), again)
             with connection.transaction():
+                if name == "rows":
+                    connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    return work(_Transaction(connection), again)
                 result = work(_Transaction(connection), again)
                 faults.reached(f"{name} written")
             faults.reached(f"{name} durable")
             return result
 
         return self._connections.run(inside)
+
+    @staticmethod
+    def is_whole(one: Any) -> bool:
+        """See :class:`SqlStore`; emptied rows have no checksum."""
+        columns, numbers, _, kept, _ = one[7:]
+        return numbers is None or kept == contents_checksum(columns, numbers)
 
     def wait_for_rewards(self, tx: Transaction) -> None:
         """See :class:`SqlStore`."""
@@ -159,24 +188,6 @@ class PostgresStore(SqlStore):
         return int(self._locks + _CLAIM_LOCK)
 
     # Looking
-
-    def decision(self, key: bytes) -> Decision | None:
-        """Return what was played for a key, once that is on disk; None if nothing was."""
-
-        def find(connection: Connection, again: bool) -> Any:
-            row = connection.execute(
-                b"SELECT id, arm, valid, episode, probability, name FROM fliphat_keys WHERE digest = %s",
-                (key,),
-            ).fetchone()
-            if row is not None:  # perhaps by a worker that is still waiting for the disk
-                connection.execute(_WAIT_FOR_DISK)
-            return row
-
-        row = self._connections.run(find)
-        if row is None:
-            return None
-        found = Decision(*row[:5])
-        return found if row[5] is None else found._replace(arm=json.loads(row[5]))
 
     def pending(self, timeout: Age) -> list[int]:
         """Return the ids of rounds whose reward may still come."""
@@ -221,7 +232,7 @@ class PostgresStore(SqlStore):
         """
         sparse, owned = rounds[0].columns is not None, rounds[0].owner is not None
         keyed = any(one.key is not None for one in rounds)
-        sums = [zlib.crc32(one.numbers, zlib.crc32(one.columns or b"")) for one in rounds]
+        sums = [contents_checksum(one.columns, one.numbers) for one in rounds]
         given = [
             *(wire.integer(row.episode), wire.integer(row.releases), wire.bigint(first), wire.bigint(limit)),
             *(wire.bigint(secrets.randbits(62)), None, wire.boolean(owned), wire.text(kind)),
@@ -250,18 +261,12 @@ class PostgresStore(SqlStore):
         self, valid: Sequence[bool], rows: ChosenRows, owners: list[bytes] | None, key: Key | None
     ) -> list[PackedRound]:
         """Return rounds as they are sent; `key` is that of a single one."""
-        columns: list[bytes] | list[None]
-        if isinstance(rows, SparseChosen):
-            ends = np.cumsum(rows.lengths)
-            parts = [slice(int(end - size), int(end)) for end, size in zip(ends, rows.lengths, strict=True)]
-            stored, values = rows.columns.astype("<i4"), rows.values.astype(self._number, copy=False)
-            columns = [stored[part].tobytes() for part in parts]
-            numbers = [values[part].tobytes() for part in parts]
-        else:
-            columns = [None] * len(rows)
-            numbers = [row.tobytes() for row in rows.astype(self._number, copy=False)]
-        users = [None] * len(numbers) if owners is None else owners
-        return [PackedRound(*one, key) for one in zip(valid, users, columns, numbers, strict=True)]
+        users = [None] * len(valid) if owners is None else owners
+        contents = packed(rows, self.settings.dtype)
+        return [
+            PackedRound(fine, owner, *row, key)
+            for fine, owner, row in zip(valid, users, contents, strict=True)
+        ]
 
     def reward(self, ids: list[int], rewards: list[float | None], timeout: Age) -> list[int]:
         """Keep rewards: 1 if it was taken, 0 if late, 2 if it is a second one or None; unknown ids raise."""
@@ -299,84 +304,10 @@ class PostgresStore(SqlStore):
             if version != before:
                 return again and (version, kept) == (before + 1, json.dumps(arms))
             tx.do(f"UPDATE fliphat_episodes SET arms = ? WHERE phase <> '{Phase.CLOSED}'", before + 1)
-            tx.do("UPDATE fliphat_policy SET arms_version = ?, arms = ?", before + 1, json.dumps(arms))
+            self.set_policy(tx, arms_version=before + 1, arms=json.dumps(arms))
             return True
 
         return self.run("arms", change)
-
-    # Reading rows
-
-    def rows_for_fit(self, row: EpisodeRow, layout_of: Any) -> None:
-        """Give a claimed episode's rows and codes to a fit, all as they are at one moment.
-
-        `layout_of` is called with the layout, and returns what takes each part: its first row, the rows and
-        the codes of their rewards.
-        """
-
-        def read(connection: Connection, again: bool) -> None:
-            with connection.transaction():
-                connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                tx = _Transaction(connection)
-                ((sparse,),) = tx.all(
-                    "SELECT sparse FROM fliphat_rounds WHERE round = ?", row.first_round
-                ) or [(False,)]
-                take, found = layout_of("csr" if sparse else "dense"), 0
-                for at, listed in self._parts(tx, row):
-                    take(at, self._unpacked(listed, sparse), np.array([one[4] for one in listed], np.float64))
-                    found += len(listed)
-            if found != row.room:
-                raise StoreError(
-                    f"episode {row.episode} has {found} rounds in the database instead of the "
-                    f"{row.room} that were played: restore what was removed"
-                )
-
-        self._connections.run(read)
-
-    def _parts(self, tx: Transaction, row: EpisodeRow) -> Iterator[tuple[int, list[Any]]]:
-        step = max(1, _CHUNK // (self.settings.row_width * self._number.itemsize))
-        for at in range(0, row.room, step):
-            first = row.first_round + at
-            listed = tx.all(
-                "SELECT a.sparse, a.columns, a.numbers, a.checksum, CASE WHEN learned THEN"
-                " coalesce(reward, 'NaN') WHEN reward IS NULL THEN '-Infinity' ELSE 'Infinity' END"
-                " FROM fliphat_rounds AS a LEFT JOIN fliphat_rewards AS b ON b.round = a.round"
-                " WHERE a.round >= ? AND a.round < ? ORDER BY a.round",
-                *(first, min(first + step, row.first_round + row.room)),
-            )
-            for _, columns, numbers, kept, _ in listed:
-                if numbers is not None and kept != zlib.crc32(numbers, zlib.crc32(columns or b"")):
-                    raise StoreError(
-                        f"a row of episode {row.episode} is damaged, its checksum does not match: restore "
-                        f"it, or forget() to go on without the episode's rows"
-                    )
-            faults.reached("rows read")
-            yield at, listed
-
-    def _unpacked(self, listed: list[Any], sparse: bool) -> ChosenRows:
-        """Return rows of whatever layout each was played in, in one."""
-        dim = self.settings.row_width
-        if not sparse and not any(one[0] for one in listed):
-            nothing = bytes(dim * self._number.itemsize)
-            whole = b"".join(one[2] or nothing for one in listed)
-            return np.frombuffer(whole, self._number).reshape(len(listed), dim)
-        parts = []
-        for is_sparse, columns, numbers, *_ in listed:
-            values = np.frombuffer(numbers or b"", self._number)
-            if is_sparse:
-                parts.append((np.frombuffer(columns or b"", "<i4"), values))
-            else:
-                (kept,) = np.nonzero(values)
-                parts.append((kept.astype(np.int32), values[kept]))
-        if sparse:
-            return SparseChosen(
-                np.array([len(columns) for columns, _ in parts], np.uint32),
-                np.concatenate([columns for columns, _ in parts]).astype(np.int32),
-                np.concatenate([values for _, values in parts]),
-            )
-        dense: npt.NDArray[Any] = np.zeros((len(parts), dim), self._number)
-        for row, (columns, values) in zip(dense, parts, strict=True):
-            row[columns] = values
-        return dense
 
     # Forgetting
 
@@ -527,18 +458,6 @@ def reading(url: str) -> Iterator[Transaction]:
                 yield _Transaction(connection)
     finally:
         connections.close()
-
-
-def recorded(url: str) -> dict[str, Any] | None:
-    """Return the record of the settings that a database's policy was made with; None if there is none yet."""
-    try:
-        with reading(url) as tx:
-            found: dict[str, Any] = json.loads(policy_in(tx)["settings"])
-            return found
-    except StoreError as error:
-        if "there is no policy" in str(error):
-            return None
-        raise
 
 
 def _packed_keys(rounds: Sequence[PackedRound]) -> tuple[bytes | None, ...]:

@@ -38,18 +38,18 @@ from fliphat.policies.engine.combining import Combined, CutOff
 from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
 from fliphat.policies.engine.each import Single, alone
 from fliphat.policies.engine.engine import Engine, Standing
-from fliphat.policies.engine.episode import AWAITED, Episode
+from fliphat.policies.engine.episode import Episode
 from fliphat.policies.engine.exploring import explores, probabilities, probability
 from fliphat.policies.engine.keeping import EpisodeRow, Key, PackedRound
 from fliphat.policies.engine.lifecycle import Life, Phase, StepRefused
 from fliphat.policies.engine.rewards import INCARNATION
-from fliphat.policies.engine.rows import ChosenRows, Rounds, make_rows
+from fliphat.policies.engine.rows import ChosenRows, Rounds, RowStore, make_rows
 from fliphat.policies.engine.rule import ArmRule, ArmsOfRounds
 from fliphat.policies.engine.state import set_releases
 from fliphat.policies.engine.turn import fitted, recalled, stored_release
 from fliphat.policies.engine.witness import Record, Witness, agrees, name_of, not_newest
 from fliphat.policies.store.options import Store
-from fliphat.policies.store.postgres import errors
+from fliphat.policies.store.postgres.connections import OtherKey, OtherUsers, UnknownDecision
 from fliphat.policies.store.postgres.store import Age, PostgresStore
 from fliphat.policies.types import Decision, Decisions, StoreError
 
@@ -92,6 +92,7 @@ class SharedEngine(Engine):
     """One worker of a policy in a database."""
 
     concurrent: ClassVar[bool] = True
+    _view: _View
 
     def __init__(
         self,
@@ -107,11 +108,15 @@ class SharedEngine(Engine):
         self._drawing = threading.Lock()
         self._combined_rounds = Combined(self._play_group, _same_call)
         self._combined_rewards = Combined(self._reward_group, _other_decision)
-        self._refreshing = threading.Lock()
+        self._refreshing, self._closing = threading.Lock(), threading.Lock()
+        self._looked = 0.0  # when the last look began
         self.database = PostgresStore(
             *(str(store.where), self.settings, store.durability, policy, store.to_record()),
             *(self.secret, self.episode.length, self.arms),
         )
+        # What both kinds of engine ask of a store: to keep numbers, to find keys, to be durable, to close.
+        self.store: Any = self.database
+        self.keys = self.database.keys
         self.secret, self.incarnation = self.database.secret, self.database.opening
         self.ages = Ages.from_record(self.database.kept["options"])
         self._timeout = Age.of(self.ages.reward_timeout)
@@ -136,7 +141,11 @@ class SharedEngine(Engine):
 
     def _look(self) -> _View:
         """Make what became public since the last look the worker's own, and return what it plays by."""
+        asked = time.monotonic()
         with self._refreshing:
+            if self._looked > asked:  # another thread looked meanwhile: many wait for the same release
+                return self._view
+            looked = time.monotonic()
             seen = self.database.look(len(self.history))
             policy = seen.policy
             if policy["arms_version"] > self._arms_version:
@@ -148,9 +157,11 @@ class SharedEngine(Engine):
             self.with_users, self.user_kind = policy["with_users"], policy["user_kind"]
             self.late, self.witnessed = policy["late"], policy["witnessed"]
             self.switched_off = json.loads(policy["switched_off"] or "null")
+            self.column_names = self.column_names or json.loads(policy["column_names"] or "null")
             row, due = seen.unseen[-1], seen.unseen[0] if len(seen.unseen) > 1 else None
             share = self.settings.exploration_in(row.episode)
             self._view = _View(self.known, self.chooser, *self._playing_with, row, share, due, seen.to_close)
+            self._looked = looked
             return self._view
 
     def standing(self) -> Standing:
@@ -166,10 +177,6 @@ class SharedEngine(Engine):
         if left or row.phase is Phase.AHEAD:
             return left or 1
         return self.fit.least_rows(row.episode + 1)
-
-    def keep(self, name: str, value: Any) -> None:
-        """See :class:`Engine`."""
-        self.database.keep(name, value)
 
     @property
     def waits_for_a_fit(self) -> bool:
@@ -200,7 +207,7 @@ class SharedEngine(Engine):
 
         try:
             (decision,) = self._play(checked, offered, digests, self._kind(users), name)
-        except errors.OtherKey:  # another worker was first with this key
+        except OtherKey:  # another worker was first with this key
             known = self._decision(name)
             assert known is not None
             return known
@@ -208,7 +215,7 @@ class SharedEngine(Engine):
 
     def _decision(self, key: bytes) -> Decision | None:
         """Return what was played for a key; its arm may be one that another worker has just added."""
-        found = self.database.decision(key)
+        found: Decision | None = self.keys.get(key)
         if found is not None and self.arms is not None:
             self._look()
         return found
@@ -301,7 +308,7 @@ class SharedEngine(Engine):
             rounds = self.database.packed(valid.tolist(), rows, digests, kept)
             try:
                 first = self._count(view.row, rounds, kind)
-            except errors.OtherUsers:
+            except OtherUsers:
                 self._look()
                 self._refuse_other_users(digests, kind)
                 raise
@@ -319,7 +326,7 @@ class SharedEngine(Engine):
         if len(rounds) == 1:
             try:
                 first = self._combined_rounds((row, rounds[0], kind))
-            except (errors.OtherKey, errors.OtherUsers):
+            except (OtherKey, OtherUsers):
                 first = None
             except CutOff:
                 raise _cut_off() from None
@@ -477,23 +484,13 @@ class SharedEngine(Engine):
             )
         share = self.settings.exploration_in(due.episode)
         episode = Episode(plan, due.first_round, self.settings.dtype, share)
-        codes = np.empty(due.room, np.float64)
+        width, dtype = self.settings.row_width, self.settings.dtype
 
-        def layout(name: str) -> Callable[[int, ChosenRows, npt.NDArray[np.float64]], None]:
-            width, dtype = self.settings.row_width, self.settings.dtype
-            rows = episode.rows = make_rows(name, episode.length, width, dtype, self.memory_limit)
-            episode.filled, episode.life, episode.spans = 0, Life(), []
-
-            def take(at: int, part: ChosenRows, found: npt.NDArray[np.float64]) -> None:
-                rows.put(at, part)
-                episode.append(len(found), due.first_round + at, AWAITED)
-                codes[at : at + len(found)] = found
-
-            return take
+        def new_rows(layout: str) -> RowStore:
+            return make_rows(layout, episode.length, width, dtype, self.memory_limit)
 
         try:
-            self.database.rows_for_fit(due, layout)
-            episode.codes[:] = codes
+            self.database.fill(episode, due, new_rows)
             totals = self.database.totals_of(due.episode - 1)
             assert episode.rows is not None
             released = fitted(view.fit, self.settings, episode, episode.rows.matrix(), view.known, totals)
@@ -520,10 +517,14 @@ class SharedEngine(Engine):
             self.database.step(episode, "show")
 
     def _close(self, view: _View) -> None:
-        """Drop the rows of episodes that are shown."""
-        for episode in view.to_close:
-            with contextlib.suppress(StepRefused):
-                self.database.step(episode, "close")
+        """Drop the rows of episodes that are shown; other threads play on meanwhile."""
+        if self._closing.acquire(blocking=False):
+            try:
+                for episode in view.to_close:
+                    with contextlib.suppress(StepRefused):
+                        self.database.step(episode, "close")
+            finally:
+                self._closing.release()
 
     def set_witness(self, witness: Witness | None) -> None:
         """See :class:`Engine`; other workers may release meanwhile, so that one look may not be enough."""
@@ -541,14 +542,6 @@ class SharedEngine(Engine):
             self.database.keep("witnessed", True)
 
     # Rewards
-
-    def decided(self, key: Any, user: Any) -> int:
-        """Return the id of the decision that was made under a key."""
-        digests = self._user_digests("user", None if user is None else [user])
-        found = self.database.decision(self._key_name(key, digests))
-        if found is None:
-            raise ValueError("key must be one that a round was played with, by the same user")
-        return found.id
 
     def update(self, decision: Any, reward: Any) -> bool:
         """Record a reward; False if its episode's estimate has been claimed."""
@@ -580,7 +573,7 @@ class SharedEngine(Engine):
         """Have the database keep a reward, together with those of other threads."""
         try:
             return self._combined_rewards((identity, reward))
-        except errors.UnknownDecision:
+        except UnknownDecision:
             pass  # perhaps another thread's: none was kept, each for itself
         except CutOff:
             raise _cut_off() from None
@@ -588,7 +581,7 @@ class SharedEngine(Engine):
 
     def _reward_group(self, group: list[tuple[int, float]]) -> list[int]:
         if any(not 0 < identity < 2**63 for identity, _ in group):
-            raise errors.UnknownDecision
+            raise UnknownDecision
         return self.database.reward([one for one, _ in group], [one for _, one in group], self._timeout)
 
     def _rewards(self, ids: list[int], rewards: list[float | None]) -> list[int]:
@@ -600,38 +593,24 @@ class SharedEngine(Engine):
             raise ValueError(unknown)
         try:
             return call()
-        except errors.UnknownDecision:
+        except UnknownDecision:
             raise ValueError(unknown) from None
 
     def pending(self) -> list[int]:
         """Return the ids of rounds whose reward may still come."""
         return self.database.pending(self._timeout)
 
-    def flush(self) -> None:
-        """Return when every call so far is durable."""
-        self.database.flush()
-
-    def close(self) -> None:
-        """Let go of the database; others play on."""
-        if self.witness is not None:
-            self.witness.close()
-        self.database.close()
-
     def cancel(self, decision: Any) -> bool:
         """Make a round one without contents; False if its episode's estimate has been claimed."""
         identity = inputs.identity(decision)
         return self._known_only([identity], lambda: self.database.cancel(identity))
 
-    def forget(self, user: Any = None) -> int:
-        """Turn the rows that were not fitted yet, or those of one user, into zeros; how many those are."""
+    def settle(self, act: str) -> None:
+        """See :class:`Engine`; whoever finds a turn that was cut off completes it."""
         self.refresh()
-        if user is None:
-            return self.database.forget()
-        if not self.with_users:
-            raise ValueError("user must be left out: no round of this policy had a user id")
-        digests = self._user_digests("user", [user])
-        assert digests is not None
-        return self.database.forget(digests[0])
+
+    def _forget(self, user: bytes | None) -> int:
+        return self.database.forget(user)
 
     def expire(self) -> None:
         """Turn rows that were kept for as long as they may be, by the server's clock, into zeros."""
