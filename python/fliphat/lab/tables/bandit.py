@@ -23,8 +23,6 @@ from fliphat.lab.tables.columns import (
 from fliphat.lab.tables.leaks import leaks
 from fliphat.lab.tables.read import Dates, Numbers, Table
 
-__all__ = ["Labels", "Logged", "Rewards", "TableBandit", "make_bandit"]
-
 _Codes = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 

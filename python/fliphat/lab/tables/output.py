@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from fliphat.html import card as html_card
-from fliphat.html import paragraph, table
+from fliphat.html import pairs, paragraph, table
 from fliphat.lab.display import TextTable
 from fliphat.lab.tables.results import Result
 from fliphat.lab.tables.sentences import notes
 from fliphat.lab.tables.study import TableStudy
-
-__all__ = ["RECORD", "card", "records", "table_rows", "text", "write"]
 
 _HEADER = ("policy", "epsilon", "reward", "95 %", "single orders", "above constant", "half learned by")
 #: Columns of ``study.csv`` and of the data frame.
@@ -169,7 +167,7 @@ def _cell(value: Any) -> str:
 
 def _report(study: TableStudy, wide: Path, command: str) -> str:
     from fliphat.lab.display.figure_style import save
-    from fliphat.lab.display.page import page, pairs, picture, versions
+    from fliphat.lab.display.page import page, picture, versions
     from fliphat.lab.tables.figure import draw
 
     with tempfile.TemporaryDirectory() as scratch:

@@ -19,8 +19,6 @@ from fliphat.lab.baselines.baseline import RefitTimes
 from fliphat.lab.tables.bandit import TableBandit
 from fliphat.policies import FLIPHAT, PrivateLinear
 
-__all__ = ["POLICIES", "PRIVATE", "Player", "StudyNumbers", "make_player", "public_numbers"]
-
 #: In the order of tables; the private ones are played once for each epsilon.
 PRIVATE: Final = ("FLIPHAT", "PrivateLinear")
 POLICIES: Final = ("random", "constant", "LinUCB", *PRIVATE)

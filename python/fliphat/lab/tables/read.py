@@ -20,8 +20,6 @@ import numpy.typing as npt
 
 from fliphat.contexts.encoder import MISSING_MARKS, is_missing
 
-__all__ = ["Category", "Column", "Dates", "Numbers", "Table", "read_frame", "read_table"]
-
 #: What a file may have without ``rows=``; more than that is read into memory by mistake.
 MOST_BYTES: Final = 10**9
 #: Cells of a Parquet file or a frame, for the same reason.

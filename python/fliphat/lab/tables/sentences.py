@@ -11,8 +11,6 @@ from fliphat.lab.tables.results import Result, best_private, clearly_better, col
 if TYPE_CHECKING:
     from fliphat.lab.tables.study import TableStudy
 
-__all__ = ["ANSWERS", "NOTES", "Sentence", "answer", "is_thin", "notes"]
-
 #: A log is too thin to judge anything with fewer rounds a run, or fewer rewards that differ from the usual.
 FEWEST_ROUNDS: Final = 200
 FEWEST_UNUSUAL: Final = 25

@@ -26,8 +26,6 @@ from fliphat.lab.tables.results import Result, first_useful, result_of
 from fliphat.lab.tables.runs import TableRun, best_arm, play_order
 from fliphat.lab.tables.sentences import answer, is_thin
 
-__all__ = ["EPSILONS", "TableStudy", "simulate"]
-
 EPSILONS: Final = (0.5, 1.0, 2.0, 10.0)
 MOST_SECONDS: Final = 120.0
 
