@@ -186,7 +186,7 @@ def test_a_log_of_equal_rewards_and_one_too_short():
     options = {**LOG, "reward_range": None}
     found = fliphat.simulate(table, **options, policies=["random"], orders=1)
     assert any("range of rewards, 0 to 1, was read off column 'earned'" in text for text in found.warnings)
-    with pytest.raises(ValueError, match="'earned' has the same reward in every row"):
+    with pytest.raises(ValueError, match="'earned' must not have the same reward in every row"):
         fliphat.simulate({**table, "earned": np.ones(500)}, **options)
     short, _ = logged(rows=30)
     with pytest.raises(ValueError, match="at least 20 rounds whose reward is known"):
