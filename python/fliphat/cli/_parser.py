@@ -1,12 +1,13 @@
-"""The parser of the command line: errors in one line, and examples under every help."""
+"""The parser of the command line, and a command as a table of its arguments."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeAlias
 
-__all__ = ["Parser", "positive"]
+#: Adds one argument, or several, to a parser.
+Arguments: TypeAlias = Callable[[Any], None]
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,6 +20,54 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say in one line what is wrong, and leave with 2."""
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def command(
+    run: Callable[[argparse.Namespace], int],
+    name: str,
+    told: str,
+    description: str,
+    examples: Sequence[str],
+    *given: Arguments,
+) -> Callable[[Any], None]:
+    """Return what adds a command, with its arguments, to those of a parser."""
+
+    def add(commands: Any) -> None:
+        parser = commands.add_parser(name, help=told, description=description, examples=examples)
+        for one in given:
+            one(parser)
+        parser.set_defaults(run=run)
+
+    return add
+
+
+def option(spec: str, told: str, kind: Any = None, default: Any = None, **more: Any) -> Arguments:
+    """Return an argument; `spec` has its names and how its value is called, such as ``--out -o FILE``."""
+    words = spec.split()
+    names = [word for word in words if word.startswith("-")] or words[:1]
+    if len(words) > len(names):
+        more["metavar"] = words[-1]
+    return lambda parser: parser.add_argument(*names, help=told, **{"type": kind, "default": default} | more)
+
+
+def flag(name: str, told: str) -> Arguments:
+    """Return an argument that is there or not."""
+    return lambda parser: parser.add_argument(name, action="store_true", help=told)
+
+
+def group(title: str, *given: Arguments) -> Arguments:
+    """Return arguments under a title of their own."""
+    return lambda parser: _all(parser.add_argument_group(title), given)
+
+
+def one_of(*given: Arguments) -> Arguments:
+    """Return arguments of which one at most may be given."""
+    return lambda parser: _all(parser.add_mutually_exclusive_group(), given)
+
+
+def _all(parser: Any, given: Sequence[Arguments]) -> None:
+    for one in given:
+        one(parser)
 
 
 def positive(text: str) -> int:

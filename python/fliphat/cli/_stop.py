@@ -11,8 +11,6 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["stopped_soon"]
-
 _SECONDS = 1.5
 
 

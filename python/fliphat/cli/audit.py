@@ -4,31 +4,11 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from typing import Any, Final
+from typing import Final
 
-from fliphat.cli._parser import positive
+from fliphat.cli._parser import command, flag, one_of, option, positive
 
 ORDER: Final = 40
-
-
-def add(commands: Any) -> None:
-    """Add the command and its arguments."""
-    audit = commands.add_parser(
-        "audit",
-        help="try to refute the privacy claims, from runs alone",
-        description="Lower bounds on epsilon for every mechanism, and for broken ones that must be caught.",
-        examples=["fliphat audit --quick", "fliphat audit --runs 10000000 --case niht --json"],
-    )
-    size = audit.add_mutually_exclusive_group()
-    size.add_argument(
-        "--quick", action="store_true", help="5 * 10^5 runs a case, under a minute (the default)"
-    )
-    size.add_argument("--full", action="store_true", help="5 * 10^6 runs a case, ten minutes")
-    size.add_argument("--runs", type=positive, help="runs a case")
-    audit.add_argument("--case", help="only cases whose name contains this")
-    audit.add_argument("--seed", type=int, help="repeatable noise (default: the noise people get)")
-    audit.add_argument("--json", action="store_true", help="print findings for a program to read")
-    audit.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -41,3 +21,20 @@ def run(chosen: argparse.Namespace) -> int:
         # Audited policies play extreme rows, from which there is nothing to learn.
         warnings.simplefilter("ignore", HealthWarning)
         return show_audit(runs, only=chosen.case, seed=chosen.seed, as_json=chosen.json)
+
+
+add: Final = command(
+    run,
+    "audit",
+    "try to refute the privacy claims, from runs alone",
+    "Lower bounds on epsilon for every mechanism, and for broken ones that must be caught.",
+    ["fliphat audit --quick", "fliphat audit --runs 10000000 --case niht --json"],
+    one_of(
+        flag("--quick", "5 * 10^5 runs a case, under a minute (the default)"),
+        flag("--full", "5 * 10^6 runs a case, ten minutes"),
+        option("--runs", "runs a case", positive),
+    ),
+    option("--case", "only cases whose name contains this"),
+    option("--seed", "repeatable noise (default: the noise people get)", int),
+    flag("--json", "print findings for a program to read"),
+)

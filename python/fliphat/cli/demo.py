@@ -4,27 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from fliphat.cli._parser import positive
+from fliphat.cli._parser import command, flag, option, positive
 
 ORDER: Final = 10
-
-
-def add(commands: Any) -> None:
-    """Add the command and its arguments."""
-    demo = commands.add_parser(
-        "demo",
-        help="see what it does, in about ten seconds",
-        description="Regret of the private policy at several epsilons, between random play and no privacy.",
-        examples=["fliphat demo", "fliphat demo --repeats 10 --out regret.png", "fliphat demo --json"],
-    )
-    demo.add_argument("--repeats", type=positive, default=5, help="runs of each policy (%(default)s)")
-    demo.add_argument(
-        "--out", default="fliphat-demo.png", type=Path, metavar="FILE", help="the figure (%(default)s)"
-    )
-    demo.add_argument("--json", action="store_true", help="print results for a program to read")
-    demo.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -32,3 +16,15 @@ def run(chosen: argparse.Namespace) -> int:
     from fliphat.lab.experiments.demo import show_demo
 
     return show_demo(chosen.repeats, out=chosen.out, as_json=chosen.json)
+
+
+add: Final = command(
+    run,
+    "demo",
+    "see what it does, in about ten seconds",
+    "Regret of the private policy at several epsilons, between random play and no privacy.",
+    ["fliphat demo", "fliphat demo --repeats 10 --out regret.png", "fliphat demo --json"],
+    option("--repeats", "runs of each policy (%(default)s)", positive, 5),
+    option("--out FILE", "the figure (%(default)s)", Path, "fliphat-demo.png"),
+    flag("--json", "print results for a program to read"),
+)

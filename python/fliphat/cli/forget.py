@@ -4,31 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from fliphat.cli._parser import command, flag, option
 
 ORDER: Final = 75
-
-
-def add(commands: Any) -> None:
-    """Add the command and its arguments."""
-    forget = commands.add_parser(
-        "forget",
-        help="erase what a store keeps of a user",
-        description="Turns a user's rounds that were not released yet into rounds without contents. A store "
-        "that a server plays is asked through the server, a database also directly.",
-        examples=[
-            "fliphat forget postgresql://shop@db/policies --user u17",
-            "fliphat forget http://127.0.0.1:8377 --user u17 --operator-token-file operator.token",
-        ],
-    )
-    forget.add_argument(
-        "store", metavar="STORE", help="a store's directory, postgresql://..., or a server's http://..."
-    )
-    forget.add_argument("--user", required=True, metavar="ID", help="the id that rounds were played with")
-    forget.add_argument("--witness", metavar="WHERE", help="of a store that is played with one")
-    forget.add_argument("--operator-token-file", type=Path, metavar="FILE", help="for a server")
-    forget.add_argument("--json", action="store_true", help="print facts for a program to read")
-    forget.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -77,3 +57,21 @@ def _in_a_store(chosen: argparse.Namespace) -> int:
 
 def _is_integer(text: str) -> bool:
     return text.removeprefix("-").isdigit()
+
+
+add: Final = command(
+    run,
+    "forget",
+    "erase what a store keeps of a user",
+    "Turns a user's rounds that were not released yet into rounds without contents. A store "
+    "that a server plays is asked through the server, a database also directly.",
+    [
+        "fliphat forget postgresql://shop@db/policies --user u17",
+        "fliphat forget http://127.0.0.1:8377 --user u17 --operator-token-file operator.token",
+    ],
+    option("store STORE", "a store's directory, postgresql://..., or a server's http://..."),
+    option("--user ID", "the id that rounds were played with", required=True),
+    option("--witness WHERE", "of a store that is played with one"),
+    option("--operator-token-file FILE", "for a server", Path),
+    flag("--json", "print facts for a program to read"),
+)

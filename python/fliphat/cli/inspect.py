@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import Final
+
+from fliphat.cli._parser import command, flag, option
 
 ORDER: Final = 70
-
-
-def add(commands: Any) -> None:
-    """Add the command and its arguments."""
-    inspect = commands.add_parser(
-        "inspect",
-        help="what a store or a saved file says about its policy",
-        description="Public facts, episodes, health, guarantee, format; changes nothing, also while in use.",
-        examples=[
-            "fliphat inspect store",
-            "fliphat inspect postgresql://shop@db/policies --json",
-            "fliphat inspect saved --private",
-        ],
-    )
-    inspect.add_argument(
-        "store", metavar="STORE", help="a store's directory, postgresql://..., or a file that save wrote"
-    )
-    inspect.add_argument(
-        "--private", action="store_true", help="add an operator's numbers: rewards, late and invalid rounds"
-    )
-    inspect.add_argument("--json", action="store_true", help="print facts for a program to read")
-    inspect.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -47,3 +27,19 @@ def run(chosen: argparse.Namespace) -> int:
         facts["guarantee"]["group"] = group_table(facts["guarantee"])
     print(json.dumps(facts) if chosen.json else "\n".join(store_lines(facts)))
     return 0
+
+
+add: Final = command(
+    run,
+    "inspect",
+    "what a store or a saved file says about its policy",
+    "Public facts, episodes, health, guarantee, format; changes nothing, also while in use.",
+    [
+        "fliphat inspect store",
+        "fliphat inspect postgresql://shop@db/policies --json",
+        "fliphat inspect saved --private",
+    ],
+    option("store STORE", "a store's directory, postgresql://..., or a file that save wrote"),
+    flag("--private", "add an operator's numbers: rewards, late and invalid rounds"),
+    flag("--json", "print facts for a program to read"),
+)

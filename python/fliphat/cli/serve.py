@@ -6,82 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
-from fliphat.cli._parser import positive
+from fliphat.cli._parser import command, flag, group, option, positive
 
 ORDER: Final = 60
-
-
-def add(commands: Any) -> None:
-    """Add the command and its arguments."""
-    serve = commands.add_parser(
-        "serve",
-        help="a policy behind HTTP",
-        description="Plays one policy for many clients: FLIPHAT, or PrivateLinear if --arms is given. A new "
-        "store needs the policy's arguments; one that exists goes on with its own. Tokens come from files, "
-        "one a line, which SIGHUP has read again, or from the environment variables FLIPHAT_WRITE_TOKEN and "
-        "FLIPHAT_OPERATOR_TOKEN.",
-        examples=[
-            "fliphat serve store --policy policy.toml --write-token-file w --operator-token-file o",
-            "fliphat serve store --dim 100 --sparsity 5 --epsilon 1 --delta 1e-6 --no-token",
-            "fliphat serve store --dim 8 --arms a,b --context-norm 1.6 --epsilon 1 --delta 1e-6 --no-token",
-            "fliphat serve store --port 8377 --log-requests",
-        ],
-    )
-    serve.add_argument("store", metavar="STORE", help="a directory, or postgresql://... for many workers")
-    policy = serve.add_argument_group("the policy of a new store")
-    policy.add_argument(
-        "--policy",
-        type=Path,
-        metavar="FILE",
-        help='all its arguments, as TOML; policy = "..." names its class',
-    )
-    policy.add_argument("--dim", type=positive, metavar="D", help="columns of a context")
-    policy.add_argument("--epsilon", type=float, metavar="E", help="privacy budget")
-    policy.add_argument("--delta", type=float, metavar="P", help="privacy slack, such as 1e-6")
-    policy.add_argument("--sparsity", type=positive, metavar="S", help="FLIPHAT: columns that may matter")
-    policy.add_argument("--arms", metavar="IDS", help="PrivateLinear: ids such as red,blue, or how many")
-    policy.add_argument(
-        "--context-norm", type=float, metavar="R", help="PrivateLinear: length that contexts have at most"
-    )
-    policy.add_argument(
-        "--holdout",
-        type=float,
-        metavar="SHARE",
-        help="FLIPHAT: share of rounds played uniformly, which shows what the policy earns (exploration)",
-    )
-    who = serve.add_argument_group("who may do what, and where")
-    who.add_argument("--write-token-file", type=Path, metavar="FILE", help="who has it may play")
-    who.add_argument(
-        "--operator-token-file",
-        type=Path,
-        metavar="FILE",
-        help="who has it sees private counts, and changes arms",
-    )
-    who.add_argument("--no-token", action="store_true", help="let everybody on this machine do everything")
-    who.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
-    who.add_argument(
-        "--port", type=positive, default=8377, metavar="N", help="port to listen on (%(default)s)"
-    )
-    who.add_argument(
-        "--workers", type=positive, default=1, metavar="N", help="processes, with a database (%(default)s)"
-    )
-    limits = serve.add_argument_group("limits and logs")
-    limits.add_argument(
-        "--limits",
-        type=Path,
-        metavar="FILE",
-        help="TOML: body, rounds, waiting, wait, read, idle, connections; read again on SIGHUP",
-    )
-    limits.add_argument(
-        "--log-requests", action="store_true", help="a line for every request, not only refused ones"
-    )
-    limits.add_argument(
-        "--decision-log",
-        type=Path,
-        metavar="FILE",
-        help="note every decision and reward, without noise, for off-policy evaluation (fliphat export)",
-    )
-    serve.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -139,3 +66,59 @@ def _policy(chosen: argparse.Namespace) -> dict[str, Any] | None:
             raise ValueError("--holdout is FLIPHAT's exploration: give it once, and not for PrivateLinear")
         given["exploration"] = chosen.holdout
     return checked_arguments(given) if given else None
+
+
+add: Final = command(
+    run,
+    "serve",
+    "a policy behind HTTP",
+    "Plays one policy for many clients: FLIPHAT, or PrivateLinear if --arms is given. A new "
+    "store needs the policy's arguments; one that exists goes on with its own. Tokens come from files, "
+    "one a line, which SIGHUP has read again, or from the environment variables FLIPHAT_WRITE_TOKEN and "
+    "FLIPHAT_OPERATOR_TOKEN.",
+    [
+        "fliphat serve store --policy policy.toml --write-token-file w --operator-token-file o",
+        "fliphat serve store --dim 100 --sparsity 5 --epsilon 1 --delta 1e-6 --no-token",
+        "fliphat serve store --dim 8 --arms a,b --context-norm 1.6 --epsilon 1 --delta 1e-6 --no-token",
+        "fliphat serve store --port 8377 --log-requests",
+    ],
+    option("store STORE", "a directory, or postgresql://... for many workers"),
+    group(
+        "the policy of a new store",
+        option("--policy FILE", 'all its arguments, as TOML; policy = "..." names its class', Path),
+        option("--dim D", "columns of a context", positive),
+        option("--epsilon E", "privacy budget", float),
+        option("--delta P", "privacy slack, such as 1e-6", float),
+        option("--sparsity S", "FLIPHAT: columns that may matter", positive),
+        option("--arms IDS", "PrivateLinear: ids such as red,blue, or how many"),
+        option("--context-norm R", "PrivateLinear: length that contexts have at most", float),
+        option(
+            "--holdout SHARE",
+            "FLIPHAT: share of rounds played uniformly, which shows what the policy earns (exploration)",
+            float,
+        ),
+    ),
+    group(
+        "who may do what, and where",
+        option("--write-token-file FILE", "who has it may play", Path),
+        option("--operator-token-file FILE", "who has it sees private counts, and changes arms", Path),
+        flag("--no-token", "let everybody on this machine do everything"),
+        option("--host", "address to listen on (%(default)s)", default="127.0.0.1"),
+        option("--port N", "port to listen on (%(default)s)", positive, 8377),
+        option("--workers N", "processes, with a database (%(default)s)", positive, 1),
+    ),
+    group(
+        "limits and logs",
+        option(
+            "--limits FILE",
+            "TOML: body, rounds, waiting, wait, read, idle, connections; read again on SIGHUP",
+            Path,
+        ),
+        flag("--log-requests", "a line for every request, not only refused ones"),
+        option(
+            "--decision-log FILE",
+            "note every decision and reward, without noise, for off-policy evaluation (fliphat export)",
+            Path,
+        ),
+    ),
+)

@@ -6,9 +6,9 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from fliphat.cli._parser import positive
+from fliphat.cli._parser import command, flag, option, positive
 
 ORDER: Final = 15
 #: Arguments that are called the same here and in :func:`fliphat.simulate`.
@@ -16,97 +16,6 @@ _HANDED_OVER: Final = (
     "label", "arm", "reward", "rewards", "delta", "orders", "reward_range", "categorical", "drop", "missing",
     "sparsity", "rows", "most_arms", "most_categories", "most_seconds", "seed",
 )  # fmt: skip
-
-
-def add(commands: Any) -> None:
-    """Add the command and its arguments."""
-    simulate = commands.add_parser(
-        "simulate",
-        help="play policies on a public or pilot table",
-        description="Would it work on my data, and at which epsilon? The table itself is not protected.",
-        examples=[
-            "fliphat simulate pilot.csv --label treatment",
-            "fliphat simulate log.csv --arm shown --reward clicked --propensity chance --reward-range 0:1",
-            "fliphat simulate pilot.csv.gz --label treatment --range age=18:90 --drop id --missing indicate",
-            "fliphat simulate doses.csv --rewards low middle high --reward-range 0:100",
-        ],
-    )
-    simulate.add_argument(
-        "file", type=Path, metavar="FILE", help="a CSV file with a header (also .gz), or Parquet"
-    )
-    simulate.add_argument("--label", metavar="COLUMN", help="its classes are the arms; the right one earns 1")
-    simulate.add_argument("--arm", metavar="COLUMN", help="of a log: the arm that was shown")
-    simulate.add_argument("--reward", metavar="COLUMN", help="of a log: what it earned")
-    simulate.add_argument(
-        "--propensity",
-        metavar="COLUMN",
-        help="of a log: the chance of the arm shown, or one number such as 0.2",
-    )
-    simulate.add_argument(
-        "--rewards", nargs="+", default=[], metavar="COLUMN", help="what each arm would earn, a column an arm"
-    )
-    simulate.add_argument(
-        "--epsilon",
-        "--epsilons",
-        type=float,
-        nargs="+",
-        default=[0.5, 1.0, 2.0, 10.0],
-        metavar="E",
-        help="(0.5 1 2 10)",
-    )
-    simulate.add_argument("--delta", type=float, help="privacy slack (below half of one over the rows)")
-    simulate.add_argument(
-        "--policy", "--policies", nargs="+", metavar="NAME", help="these, random play and a constant arm only"
-    )
-    simulate.add_argument(
-        "--orders", type=positive, default=5, help="random orders of the rows (%(default)s)"
-    )
-    simulate.add_argument(
-        "--range",
-        action="append",
-        default=[],
-        type=_named_range,
-        metavar="COLUMN=LOW:HIGH",
-        help="public range of a numeric column; may be repeated (the table's own)",
-    )
-    simulate.add_argument("--reward-range", type=_range, metavar="LOW:HIGH", help="of rewards")
-    simulate.add_argument(
-        "--categorical",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="numbers that are codes",
-    )
-    simulate.add_argument(
-        "--drop", nargs="+", action="extend", default=[], metavar="COLUMN", help="columns to leave out"
-    )
-    simulate.add_argument(
-        "--missing",
-        choices=("refuse", "drop", "indicate"),
-        default="refuse",
-        help="values: refuse, drop the row, or add a column that says so (%(default)s)",
-    )
-    simulate.add_argument("--sparsity", type=positive, help="of FLIPHAT (three for each arm, at least 8)")
-    simulate.add_argument("--rows", type=positive, help="read only the first so many rows")
-    simulate.add_argument("--most-arms", type=positive, default=50, help="classes allowed (%(default)s)")
-    simulate.add_argument(
-        "--most-categories", type=positive, default=50, help="different texts of a column (%(default)s)"
-    )
-    simulate.add_argument(
-        "--most-seconds", type=float, default=120, help="skip a policy that would take longer (%(default)s)"
-    )
-    simulate.add_argument("--workers", type=positive, help="processes (one a core)")
-    simulate.add_argument("--seed", type=int, default=0, help="of orders and noise (%(default)s)")
-    simulate.add_argument(
-        "--out",
-        type=Path,
-        default=Path("fliphat-simulate"),
-        metavar="DIR",
-        help="where files go (%(default)s)",
-    )
-    simulate.add_argument("--json", action="store_true", help="print the study for a program to read")
-    simulate.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -166,3 +75,52 @@ def _number_or_name(given: str | None) -> str | float | None:
         return None if given is None else float(given)
     except ValueError:
         return given
+
+
+add: Final = command(
+    run,
+    "simulate",
+    "play policies on a public or pilot table",
+    "Would it work on my data, and at which epsilon? The table itself is not protected.",
+    [
+        "fliphat simulate pilot.csv --label treatment",
+        "fliphat simulate log.csv --arm shown --reward clicked --propensity chance --reward-range 0:1",
+        "fliphat simulate pilot.csv.gz --label treatment --range age=18:90 --drop id --missing indicate",
+        "fliphat simulate doses.csv --rewards low middle high --reward-range 0:100",
+    ],
+    option("file FILE", "a CSV file with a header (also .gz), or Parquet", Path),
+    option("--label COLUMN", "its classes are the arms; the right one earns 1"),
+    option("--arm COLUMN", "of a log: the arm that was shown"),
+    option("--reward COLUMN", "of a log: what it earned"),
+    option("--propensity COLUMN", "of a log: the chance of the arm shown, or one number such as 0.2"),
+    option("--rewards COLUMN", "what each arm would earn, a column an arm", nargs="+", default=[]),
+    option("--epsilon --epsilons E", "(0.5 1 2 10)", float, nargs="+", default=[0.5, 1.0, 2.0, 10.0]),
+    option("--delta", "privacy slack (below half of one over the rows)", float),
+    option("--policy --policies NAME", "these, random play and a constant arm only", nargs="+"),
+    option("--orders", "random orders of the rows (%(default)s)", positive, 5),
+    option(
+        "--range COLUMN=LOW:HIGH",
+        "public range of a numeric column; may be repeated (the table's own)",
+        _named_range,
+        action="append",
+        default=[],
+    ),
+    option("--reward-range LOW:HIGH", "of rewards", _range),
+    option("--categorical COLUMN", "numbers that are codes", nargs="+", action="extend", default=[]),
+    option("--drop COLUMN", "columns to leave out", nargs="+", action="extend", default=[]),
+    option(
+        "--missing",
+        "values: refuse, drop the row, or add a column that says so (%(default)s)",
+        choices=("refuse", "drop", "indicate"),
+        default="refuse",
+    ),
+    option("--sparsity", "of FLIPHAT (three for each arm, at least 8)", positive),
+    option("--rows", "read only the first so many rows", positive),
+    option("--most-arms", "classes allowed (%(default)s)", positive, 50),
+    option("--most-categories", "different texts of a column (%(default)s)", positive, 50),
+    option("--most-seconds", "skip a policy that would take longer (%(default)s)", float, 120),
+    option("--workers", "processes (one a core)", positive),
+    option("--seed", "of orders and noise (%(default)s)", int, 0),
+    option("--out DIR", "where files go (%(default)s)", Path, Path("fliphat-simulate")),
+    flag("--json", "print the study for a program to read"),
+)

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import Final
+
+from fliphat.cli._parser import command, flag, option
 
 ORDER: Final = 80
-
-
-def add(commands: Any) -> None:
-    """Add the command and its arguments."""
-    verify = commands.add_parser(
-        "verify",
-        help="whether a store or a saved file is whole, and what damage would cost",
-        description="Compares all sums, frames and counts; changes nothing. Exit code 1: damaged.",
-        examples=["fliphat verify store", "fliphat verify postgresql://shop@db/policies --json"],
-    )
-    verify.add_argument(
-        "store", metavar="STORE", help="a store's directory, postgresql://..., or a file that save wrote"
-    )
-    verify.add_argument("--json", action="store_true", help="print findings for a program to read")
-    verify.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -39,3 +26,14 @@ def run(chosen: argparse.Namespace) -> int:
         for line in verdict.damage:
             print(f"DAMAGED: {line}")
     return 0 if verdict.ok else 1
+
+
+add: Final = command(
+    run,
+    "verify",
+    "whether a store or a saved file is whole, and what damage would cost",
+    "Compares all sums, frames and counts; changes nothing. Exit code 1: damaged.",
+    ["fliphat verify store", "fliphat verify postgresql://shop@db/policies --json"],
+    option("store STORE", "a store's directory, postgresql://..., or a file that save wrote"),
+    flag("--json", "print findings for a program to read"),
+)

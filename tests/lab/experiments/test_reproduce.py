@@ -225,27 +225,28 @@ NEW_EXPERIMENT = """
 from fliphat.lab.experiments.catalog._parts import at_end, labels, linear, playing_at_random
 from fliphat.lab.experiments.experiment import Experiment
 
-NAME, ORDER = "{name}", 15
-
 
 def build(quick):
     cells = (at_end(labels("random"), playing_at_random(), linear(dim=20), 50),)
     return Experiment(
-        name=NAME, cells=cells, repeats=2, axis="round", explained="New.",
+        name="{name}", cells=cells, repeats=2, axis="round", explained="New.",
         headline=lambda experiment, summaries: "Something new", panels=(lambda axes, *_: axes.plot([0, 1]),),
     )
+
+
+EXPERIMENTS = {{"{name}": (15, build)}}
 """
 
 
 def test_a_new_experiment_is_one_new_file(tmp_path, monkeypatch):
     (tmp_path / "something_new.py").write_text(NEW_EXPERIMENT.format(name="something-new"))
     monkeypatch.setattr(catalog, "__path__", [*catalog.__path__, str(tmp_path)])
-    found = catalog._files()
+    found = catalog._found()
     assert list(found)[:3] == ["regret-vs-time", "something-new", "regret-vs-time-uniform"]
     assert set(found) == {*NAMES, "something-new"}
-    one = found["something-new"].build(quick=True)
+    one = found["something-new"](True)
     summaries = summarise(one.cells, sweep(one.cells, range(2)))
     assert all(path.exists() for path in draw(one, summaries, tmp_path / "figure"))
     (tmp_path / "other.py").write_text(NEW_EXPERIMENT.format(name="something-new"))
-    with pytest.raises(ValueError, match="every experiment must have a NAME of its own"):
-        catalog._files()
+    with pytest.raises(ValueError, match="every experiment must have a name of its own"):
+        catalog._found()

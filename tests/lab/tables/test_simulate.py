@@ -1,9 +1,12 @@
 """From a table to a study: what policies earn, when they learn, and what is said about it."""
 
 import csv
+import dataclasses
 import html
 import json
 import math
+import textwrap
+import warnings
 
 import numpy as np
 import pytest
@@ -183,7 +186,7 @@ def test_a_log_of_equal_rewards_and_one_too_short():
     options = {**LOG, "reward_range": None}
     found = fliphat.simulate(table, **options, policies=["random"], orders=1)
     assert any("range of rewards, 0 to 1, was read off column 'earned'" in text for text in found.warnings)
-    with pytest.raises(ValueError, match="'earned' has the same reward in every row"):
+    with pytest.raises(ValueError, match="'earned' must not have the same reward in every row"):
         fliphat.simulate({**table, "earned": np.ones(500)}, **options)
     short, _ = logged(rows=30)
     with pytest.raises(ValueError, match="at least 20 rounds whose reward is known"):
@@ -300,3 +303,40 @@ def test_a_study_says_where_contexts_are_too_wide_for_its_rows():
     ).warnings
     (said,) = (one for one in wide if "columns and" in one)
     assert said.startswith("PrivateLinear: with 12 columns and 2 arms") and "epsilon = 0.3" in said
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_the_code_that_is_printed_plays_the_policy_that_was_played(name, tmp_path, monkeypatch):
+    found = fliphat.simulate(labelled(), label="arm", policies=[name], epsilons=[20.0], orders=4)
+    assert found.recommended is not None
+    code = textwrap.dedent(str(found).split("Take this:\n")[1].split("\n\nMind:")[0])
+    assert found.write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    here = {"row": dict.fromkeys(found.encoder.columns, 0.5), "reward": 1.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(code, here)
+    assert here["decision"].arm in found.arms
+    assert here["policy"].rounds == 1 and here["policy"].guarantee.proven
+
+
+def test_a_guarded_fliphat_is_simulated_as_it_is_played():
+    bandit = make_bandit(read_frame(labelled(2000)), label="arm")
+    player = make_player(
+        "FLIPHAT", 10.0, public_numbers(bandit, None, None), bandit, np.random.default_rng(0)
+    )
+    rows = bandit.features.matrix
+    at = 0
+    while at < 1000:
+        here = np.arange(at, at + min(50, player.remaining))
+        arms = player.choose(rows[here])
+        rewards = bandit.outcomes.of(here, arms)
+        player.learn(PlayedRounds(np.arange(len(here)), rows[here], arms, rewards))
+        at += len(here)
+    known = player._policy._engine.known
+    for fallback, arms_seen in ((None, 1), (-1, 3)):
+        player._policy._engine.known = dataclasses.replace(
+            known, earned=dataclasses.replace(known.earned, fallback=fallback)
+        )
+        player._episode = -1
+        assert len(set(player.choose(np.repeat(rows[:1], 200, axis=0)).tolist())) == arms_seen

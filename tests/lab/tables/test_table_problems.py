@@ -11,8 +11,9 @@ import pytest
 import fliphat
 from fliphat import cli
 from fliphat.lab.tables import cost
+from fliphat.lab.tables.bandit import make_bandit
 from fliphat.lab.tables.columns import TableProblems
-from fliphat.lab.tables.read import read_table
+from fliphat.lab.tables.read import read_frame, read_table
 from made_tables import labelled, logged
 
 QUICK = {"orders": 1, "policies": ["random"]}
@@ -258,3 +259,33 @@ def test_ctrl_c_does_not_wait_for_a_slow_run_and_keeps_what_is_done(tmp_path, wo
     assert process.returncode == 130
     assert "what was done is kept" in err and "random play" in out
     assert (tmp_path / "out" / "study.csv").exists()
+
+
+def test_part_of_a_name_finds_the_column():
+    table = read_frame({"best treatment": [1, 2], "age": [3, 4]})
+    assert "no column 'best'; did you mean 'best treatment'?" in table.without("best")
+    assert "it has 'best treatment', 'age'" in table.without("zzz")
+
+
+def test_a_leak_s_flag_can_be_copied_and_several_reward_columns_are_columns():
+    rng = np.random.default_rng(0)
+    right = rng.integers(0, 2, 400)
+    columns = {"age": rng.normal(size=400), "cause of death": np.where(right == 1, "heart", None)}
+    found = make_bandit(read_frame({**columns, "label": right}), label="label", missing="indicate")
+    assert any("(--drop 'cause of death')" in warning for warning in found.warnings)
+    rewards = {"low": rng.normal(size=400), "high": rng.normal(size=400)}
+    found = make_bandit(read_frame({"age": columns["age"], **rewards}), rewards=["low", "high"])
+    assert any("was read off columns 'low', 'high': give" in warning for warning in found.warnings)
+
+
+def test_too_many_columns_are_warned_of_only_where_it_shows():
+    rng = np.random.default_rng(0)
+    right = rng.integers(0, 2, 600)
+    noise = {f"x{i}": rng.normal(size=600) for i in range(60)}
+    asked = {"label": "label", "policies": ["PrivateLinear"], "epsilons": [1.0], "orders": 3}
+    useless = fliphat.simulate({**noise, "label": right}, **asked)
+    assert any("can hardly be told" in warning for warning in useless.warnings)
+    told = {f"y{i}": 3.0 * right + rng.normal(size=600) for i in range(60)}
+    useful = fliphat.simulate({**told, "label": right}, **asked)
+    assert useful.recommended is not None
+    assert not any("can hardly be told" in warning for warning in useful.warnings)

@@ -31,8 +31,6 @@ from fliphat.lab.audit.steps import record_by
 from fliphat.policies.engine.each import Single
 from fliphat.policies.fliphat import FLIPHAT
 
-__all__ = ["database_cases", "policy_cases"]
-
 _EPSILON, _DELTA = 1.0, 0.2
 
 #: Signs of the person's pushes.

@@ -28,8 +28,6 @@ from fliphat.lab.peers.statistics import (
 from fliphat.lab.peers.statistics.rules import Draw, Running
 from fliphat.privacy.priced import VectorNoise
 
-__all__ = ["boundary_case", "peer_cases"]
-
 _EPSILON, _DELTA = 1.0, 0.2
 _DIM: Final = 2
 _BINS: Final = 256

@@ -17,8 +17,6 @@ from fliphat.lab.audit.cases import Case
 from fliphat.policies.fliphat import FLIPHAT
 from fliphat.privacy.priced import PickNoise
 
-__all__ = ["pilot_cases"]
-
 _EPSILON, _DELTA = 1.0, 0.01
 #: Candidates of a distance, far enough apart that a distance counts for one of them.
 _DISTANCES = np.array([1.0, 64.0])

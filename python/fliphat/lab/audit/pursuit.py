@@ -23,8 +23,6 @@ from fliphat.lab.audit.cases import Case
 from fliphat.lab.audit.steps import StepsCall, counting, record_by, recorded_steps
 from fliphat.policies.fliphat import FLIPHAT
 
-__all__ = ["pursuit_cases"]
-
 #: A large delta, as in the other cases: the most telling event is then a frequent one.
 _DELTA, _ROUNDS = 0.2, 12
 

@@ -9,8 +9,6 @@ from fliphat.lab.audit.cases import DIM, PUSH, ROWS, SPARSITY, Case, push_views,
 from fliphat.lab.audit.replay import Recording, replaying
 from fliphat.regression.regressor import PrivateSparseRegressor
 
-__all__ = ["regressor_case"]
-
 
 def regressor_case() -> Case:
     """Return the case of a fitted `PrivateSparseRegressor`, whose coefficients are looked at."""

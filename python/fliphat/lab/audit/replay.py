@@ -17,8 +17,6 @@ from fliphat import _native
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Counter, View
 
-__all__ = ["FitCall", "Recording", "replaying"]
-
 #: Rows, rewards, start, settings and which rewards count: what one call of the kernel was given.
 FitCall = tuple[
     npt.NDArray[Any],

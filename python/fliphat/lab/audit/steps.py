@@ -23,8 +23,6 @@ from fliphat.kernels import _fits as fit_kernels
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Counter
 
-__all__ = ["StepsCall", "counting", "record_by", "recorded_steps"]
-
 _Integers = npt.NDArray[np.int64]
 
 #: Columns in the order picked, each with its sign (0 without).

@@ -21,8 +21,6 @@ from fliphat.policies.engine.inputs import many_rounds, one_round
 from fliphat.policies.outcomes import Environment, Played, PlayedParts, plain_block
 from fliphat.policies.types import Decision, Decisions
 
-__all__ = ["Baseline", "GreedyBaseline", "RefitTimes"]
-
 
 class RefitTimes:
     """When to fit again: after every round at first, then after a tenth more, at last every `longest`."""

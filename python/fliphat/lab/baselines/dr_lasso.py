@@ -21,8 +21,6 @@ from fliphat.lab.baselines.lasso import LassoBandit
 from fliphat.policies.outcomes import Environment, plain_block
 from fliphat.policies.types import Decisions
 
-__all__ = ["DoublyRobustLasso"]
-
 
 class DoublyRobustLasso(LassoBandit):
     """Greedy with some exploring, on a Lasso of pseudo-rewards of mean contexts. Not private.

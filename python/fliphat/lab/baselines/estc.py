@@ -13,8 +13,6 @@ import math
 from fliphat import arguments
 from fliphat.lab.baselines.lasso import LassoBandit
 
-__all__ = ["ExploreThenCommit"]
-
 
 class ExploreThenCommit(LassoBandit):
     """Uniform for a public number of rounds, then greedy on one Lasso fit. Not private.

@@ -13,8 +13,6 @@ from fliphat.fit.iht import constants as defaults
 from fliphat.kernels import _niht
 from fliphat.lab.baselines.baseline import GreedyBaseline
 
-__all__ = ["GreedyIHT"]
-
 # A fit needs a few rows for each ln d, or the gradients are too rough to rank d coordinates.
 _ROWS_PER_LOG_DIM = 13
 _ITERATIONS = 20

@@ -21,8 +21,6 @@ import numpy.typing as npt
 from fliphat import arguments, kernels
 from fliphat.lab.baselines.baseline import GreedyBaseline, RefitTimes
 
-__all__ = ["LassoBandit"]
-
 _TOLERANCE = 1e-3
 
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from fliphat import arguments
 from fliphat.lab.baselines.baseline import Baseline, RefitTimes
 
-__all__ = ["LinUCB"]
-
 
 class LinUCB(Baseline):
     """Plays the arm with the highest upper confidence bound of a ridge regression. Not private.

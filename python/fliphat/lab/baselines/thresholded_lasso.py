@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from fliphat.lab.baselines.lasso import LassoBandit
 
-__all__ = ["ThresholdedLasso"]
-
 
 class ThresholdedLasso(LassoBandit):
     """Greedy on least squares over the columns that a thresholded Lasso keeps. Not private.

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from fliphat.lab.baselines.baseline import GreedyBaseline
 
-__all__ = ["UniformRandom"]
-
 
 class UniformRandom(GreedyBaseline):
     """Every arm with the same probability, whatever happened before.

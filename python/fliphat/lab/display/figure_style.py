@@ -8,20 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fliphat.lab.display.palette import GREY, LIGHT, ORANGE
-
-__all__ = [
-    "GREY",
-    "ORANGE",
-    "STYLE",
-    "check_picture",
-    "epsilon_colours",
-    "label_lines",
-    "save",
-    "shade",
-    "thousands",
-    "write_title",
-]
+from fliphat.lab.display.palette import GREY, LIGHT
 
 STYLE: Any = {
     "font.size": 10,

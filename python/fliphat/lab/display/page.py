@@ -12,10 +12,7 @@ from string import Template
 import numpy
 
 from fliphat import __version__
-from fliphat.html import pairs, table
 from fliphat.lab.display.palette import DARK, LIGHT, css, themed
-
-__all__ = ["page", "pairs", "picture", "table", "versions"]
 
 
 def page(title: str, body: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DARK", "GREY", "GROUNDS", "LIGHT", "LINES", "ORANGE", "TEXTS", "contrast", "css", "themed"]
-
 #: By role. Hues are those that colour-blind readers can tell apart, darker or lighter where needed.
 LIGHT: Final = {
     "ink": "#1c1e21", "soft": "#5a606b", "paper": "#ffffff", "tint": "#f3f5f7", "line": "#d9dde2",

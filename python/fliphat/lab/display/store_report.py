@@ -8,8 +8,6 @@ from typing import Any
 
 from fliphat.lab.display.text_table import TextTable
 
-__all__ = ["store_lines"]
-
 #: Arms that are named in the line about them.
 _MOST_ARMS = 20
 _COLUMNS = ("episode", "rounds", "columns picked", "noise", "in the estimate")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-__all__ = ["TextTable"]
-
 
 class TextTable:
     """Columns of fixed widths, given a line at a time, so that rows can be printed as they come.

@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 from fliphat.lab.experiments.run.cells import Cell
 from fliphat.lab.experiments.run.summary import Summary
 
-__all__ = ["Experiment", "nothing_published"]
-
 #: From a cell's labels to the published mean regret at the last round, or None where nothing was published.
 Published: TypeAlias = Callable[[Mapping[str, str | float]], float | None]
 

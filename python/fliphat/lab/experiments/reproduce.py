@@ -21,8 +21,6 @@ from fliphat.lab.experiments.run.results import ResultFile
 from fliphat.lab.experiments.run.summary import Summary, summarise
 from fliphat.lab.experiments.run.sweep import sweep
 
-__all__ = ["reproduce"]
-
 
 def reproduce(
     name: str,

@@ -24,8 +24,6 @@ from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, OptimisticPeer, defaul
 from fliphat.lab.peers.statistics import Batches, Moments, ReleasedSums
 from fliphat.privacy import rho_from_epsilon
 
-__all__ = ["AdaCOFUL"]
-
 
 class AdaCOFUL(OptimisticPeer):
     """OFUL with exact public contexts and noisy sums of rewards. Only rewards are protected.

@@ -20,8 +20,6 @@ from fliphat.lab.peers.statistics import Batches, GramAndMoment, ReleasedSums
 from fliphat.lab.peers.statistics.moments import RADIUS
 from fliphat.privacy.priced import VectorNoise
 
-__all__ = ["ChowdhuryZhou", "paper_deviation"]
-
 
 def paper_deviation(batch: int, epsilon: float, delta: float) -> float:
     """Return the standard deviation of a batch's noise, for contexts and rewards within 1."""

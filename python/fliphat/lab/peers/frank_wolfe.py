@@ -28,8 +28,6 @@ from fliphat.kernels import _fits as fit_kernels
 from fliphat.lab.peers.peer import CALIBRATIONS, SteppingPeer
 from fliphat.privacy import epsilon_from_rho, rho_from_epsilon
 
-__all__ = ["PrivateFrankWolfe", "vertex_cost"]
-
 #: Largest integer of a round's coordinate, and how far replacing a round moves a coordinate of the sum.
 _LIMIT: Final = 2**15
 _SENSITIVITY: Final = 2 * _LIMIT

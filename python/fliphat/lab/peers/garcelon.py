@@ -28,8 +28,6 @@ from fliphat import arguments
 from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, PrivatePeer, default_norm
 from fliphat.lab.peers.rare_switching import largest_quotient
 
-__all__ = ["GarcelonShuffle", "bought", "coin_share", "published_local_epsilon", "shuffled"]
-
 _Floats = npt.NDArray[np.float64]
 
 #: Entries of the largest matrix that is simulated bit by bit.

@@ -26,8 +26,6 @@ from fliphat.lab.peers.statistics.rules import Draw, Running
 from fliphat.lab.peers.zheng import published_statistic
 from fliphat.privacy.priced import VectorNoise
 
-__all__ = ["HanOLS", "HanSGD", "sphere_radius"]
-
 
 class _LastBlock(Running):
     """Only what was sent since the last boundary: earlier sums are forgotten."""

@@ -27,8 +27,6 @@ from fliphat import arguments, kernels
 from fliphat.kernels._units import unit_of
 from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, PrivatePeer
 
-__all__ = ["STEPS", "HannaElimination", "laplace_delta", "largest_of", "noisy"]
-
 _Floats = npt.NDArray[np.float64]
 
 #: Steps of a reward's clip: rewards are integers before the noise.

@@ -13,8 +13,6 @@ from fliphat import arguments
 from fliphat.lab.peers.peer import Peer, default_norm
 from fliphat.lab.peers.statistics import Blocks, Moments, ReleasedSums
 
-__all__ = ["MomentGreedy"]
-
 
 class MomentGreedy(Peer):
     """Greedy on the noisy sum of ``x y``, or on its largest entries. Jointly private.

@@ -25,18 +25,6 @@ from fliphat.lab.peers.statistics.moments import GramAndMoment
 from fliphat.policies.outcomes import Environment, Played, PlayedParts
 from fliphat.privacy.priced import VectorNoise
 
-__all__ = [
-    "CALIBRATIONS",
-    "FAILURE",
-    "OptimisticPeer",
-    "Peer",
-    "PeerPrivacy",
-    "PrivatePeer",
-    "RidgePeer",
-    "SteppingPeer",
-    "default_norm",
-]
-
 CALIBRATIONS: Final = ("proven", "paper")
 
 #: alpha of confidence widths.

@@ -24,8 +24,6 @@ from fliphat import arguments
 from fliphat.lab.peers.peer import RidgePeer
 from fliphat.lab.peers.statistics import Blocks, ReleasedSums, Rule, Tree
 
-__all__ = ["RareSwitching"]
-
 _SWITCHING = ("public", "rayleigh")
 
 

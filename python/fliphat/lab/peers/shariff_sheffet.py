@@ -24,8 +24,6 @@ from fliphat.lab.peers.peer import FAILURE, RidgePeer
 from fliphat.lab.peers.statistics import ReleasedSums, SecondMoments, Tree
 from fliphat.privacy.priced import VectorNoise
 
-__all__ = ["ShariffSheffet", "paper_deviation"]
-
 
 def paper_deviation(horizon: int, radius_squared: float, epsilon: float, delta: float) -> float:
     """Return s, the published standard deviation of a node's noise."""

@@ -20,8 +20,6 @@ from fliphat.lab.peers.statistics import GramAndMoment, Local, ReleasedSums
 from fliphat.lab.peers.statistics.moments import RADIUS
 from fliphat.privacy.priced import VectorNoise
 
-__all__ = ["ZhengLocal", "local_noise", "paper_deviation", "published_statistic"]
-
 
 def paper_deviation(epsilon: float, delta: float) -> float:
     """Return s, the published standard deviation for contexts in the unit ball and rewards within 2."""

@@ -28,8 +28,6 @@ from fliphat.fit.pursuit.plan import LIMIT, RADIUS, PursuitPlan
 from fliphat.kernels import _fits as fit_kernels
 from fliphat.lab.planning.world import Chosen, World
 
-__all__ = ["Course", "Step", "sizes_of"]
-
 _Array = npt.NDArray[np.float64]
 _Columns = npt.NDArray[np.int64]
 

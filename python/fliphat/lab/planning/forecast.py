@@ -14,8 +14,6 @@ from fliphat.fit.settings import Settings
 from fliphat.lab.planning.repeats import COURSES, Courses
 from fliphat.lab.planning.world import World
 
-__all__ = ["Plan", "PlannedEpisode", "plan"]
-
 _MOST_ROUNDS: Final = 2**40
 _MOST_SPARSE_ARMS: Final = 1024
 

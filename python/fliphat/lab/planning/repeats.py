@@ -14,8 +14,6 @@ from fliphat.fit.settings import Settings
 from fliphat.lab.planning.course import Course, Step, sizes_of
 from fliphat.lab.planning.world import World
 
-__all__ = ["COURSES", "Courses"]
-
 _Array = npt.NDArray[np.float64]
 
 #: The mean of 24 is within 10 to 20 % of the limit.

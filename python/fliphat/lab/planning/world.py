@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtr, ndtri
 
-__all__ = ["Chosen", "World"]
-
 _Array = npt.NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(60)

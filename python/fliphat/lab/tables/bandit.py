@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,8 +23,6 @@ from fliphat.lab.tables.columns import (
 )
 from fliphat.lab.tables.leaks import leaks
 from fliphat.lab.tables.read import Dates, Numbers, Table
-
-__all__ = ["Labels", "Logged", "Rewards", "TableBandit", "make_bandit"]
 
 _Codes = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
@@ -167,9 +166,8 @@ def make_bandit(
     for name, absent in leaks(table, features.encoder.columns, categorical, answers) if len(answers) else ():
         how = "whether it is missing" if absent else "its value"
         warnings.append(
-            f"Column {name!r} alone, by {how}, nearly always tells {what}. If it was written down "
-            "after the decision, "
-            f"all figures here are too good: leave it out (--drop {name})."
+            f"Column {name!r} alone, by {how}, nearly always tells {what}. If it was written down after the "
+            f"decision, all figures here are too good: leave it out (--drop {shlex.quote(name)})."
         )
     return TableBandit(
         features, arms, known, tuple(shares / len(table)), bounds, (*warnings, *_own(features))
@@ -276,20 +274,20 @@ def _classes(table: Table, name: str) -> tuple[tuple[str, ...], _Codes]:
 
 
 def _bounds(earned: _Floats, given: Range | None, names: Sequence[str], warnings: list[str]) -> Range:
-    columns = ", ".join(map(repr, names))
+    columns = f"column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}"
     if given is None:
         bounds = (float(earned.min()), float(earned.max()))
         if bounds[0] == bounds[1]:
-            raise ValueError(f"column {columns} has the same reward in every row: nothing can be learned")
+            raise ValueError(f"{columns} must not have the same reward in every row: nothing can be learned")
         warnings.append(
-            f"The range of rewards, {bounds[0]:g} to {bounds[1]:g}, was read off column {columns}: give a "
+            f"The range of rewards, {bounds[0]:g} to {bounds[1]:g}, was read off {columns}: give a "
             f"public one (--reward-range)."
         )
         return bounds
     outside = int(((earned < given[0]) | (earned > given[1])).sum())
     if outside:
         raise ValueError(
-            f"column {columns} must be within the reward range {given[0]:g} to {given[1]:g}; "
+            f"{columns} must be within the reward range {given[0]:g} to {given[1]:g}; "
             f"{outside:,} of {earned.size:,} values are not: widen it"
         )
     return given

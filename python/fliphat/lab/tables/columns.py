@@ -14,8 +14,6 @@ import numpy.typing as npt
 from fliphat.contexts.encoder import Encoder, Range, inner_range, plain_text
 from fliphat.lab.tables.read import Category, Column, Dates, Numbers, Table
 
-__all__ = ["MISSING", "Features", "Problem", "TableProblems", "as_used", "encode", "problems_of"]
-
 Missing: TypeAlias = Literal["refuse", "drop", "indicate"]
 MISSING: Final = ("refuse", "drop", "indicate")
 

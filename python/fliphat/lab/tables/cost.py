@@ -7,8 +7,6 @@ from typing import Final
 
 from fliphat.lab.baselines.baseline import RefitTimes
 
-__all__ = ["seconds"]
-
 #: Floating-point operations a second of one core, in matrix products and factorisations.
 _SPEED: Final = 1e10
 #: Values of contexts that a fit, and a round's bookkeeping, go through in a second.

@@ -10,8 +10,6 @@ from fliphat.lab.display.palette import LIGHT, LINES
 from fliphat.lab.tables.results import Result
 from fliphat.lab.tables.study import TableStudy
 
-__all__ = ["draw", "shown_epsilon"]
-
 _MARKS = {"random": "soft", "constant": "ink", "LinUCB": "orange"}
 _LONGEST = 14
 

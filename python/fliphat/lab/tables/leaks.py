@@ -10,8 +10,6 @@ import numpy.typing as npt
 from fliphat.lab.tables.columns import as_used
 from fliphat.lab.tables.read import Category, Dates, Table
 
-__all__ = ["leaks"]
-
 #: A column leaks if it makes at most this share of the mistakes that are made without it.
 _MISTAKES = 0.02
 #: Rows of an answer, and of all others, from which on that is no accident.

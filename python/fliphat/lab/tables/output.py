@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from fliphat.html import card as html_card
-from fliphat.html import paragraph, table
+from fliphat.html import pairs, paragraph, table
 from fliphat.lab.display import TextTable
 from fliphat.lab.tables.results import Result
 from fliphat.lab.tables.sentences import notes
 from fliphat.lab.tables.study import TableStudy
-
-__all__ = ["RECORD", "card", "records", "table_rows", "text", "write"]
 
 _HEADER = ("policy", "epsilon", "reward", "95 %", "single orders", "above constant", "half learned by")
 #: Columns of ``study.csv`` and of the data frame.
@@ -72,7 +70,7 @@ def text(study: TableStudy) -> str:
         *(line for sentence in notes(study) for line in _bullet(sentence)),
     ]
     if study.recommended is not None:
-        lines += ["", "Settings:", *textwrap.indent(_code(study, study.recommended), "  ").splitlines()]
+        lines += ["", "Take this:", *textwrap.indent(_code(study, study.recommended), "  ").splitlines()]
     lines += ["", "Mind:", *(line for sentence in study.warnings for line in _bullet(sentence))]
     return "\n".join(lines)
 
@@ -104,9 +102,22 @@ def _what(study: TableStudy) -> str:
 
 
 def _code(study: TableStudy, one: Result) -> str:
-    """Return the call that makes a private policy as it was played, seed aside."""
-    lines = [f"    {name}={value!r},\n" for name, value in study.settings[one.name].items()]
-    return f"{one.policy}(\n{''.join(lines)})"
+    """Return what makes a private policy and plays a round, as it was played here, seed aside."""
+    arms, given = list(study.arms), dict(study.settings[one.name])
+    if one.policy == "FLIPHAT":
+        person = f"Crossed(np.append(1, person), np.eye({len(arms)})), arms={arms!r}"
+        imports = (
+            "import numpy as np\n\nfrom fliphat import FLIPHAT\nfrom fliphat.contexts import Crossed, Encoder"
+        )
+    else:
+        given["arms"], person = arms, "person"
+        imports = f"from fliphat import {one.policy}\nfrom fliphat.contexts import Encoder"
+    lines = "".join(f"    {name}={value!r},\n" for name, value in given.items())
+    return (
+        f'{imports}\n\nencoder = Encoder.from_json("encoder.json")\npolicy = {one.policy}(\n{lines})\n'
+        f"person = encoder.encode(row)  # a dict with the table's columns\n"
+        f"decision = policy.select({person})\npolicy.update(decision, reward)"
+    )
 
 
 def records(study: TableStudy) -> list[tuple[Any, ...]]:
@@ -156,7 +167,7 @@ def _cell(value: Any) -> str:
 
 def _report(study: TableStudy, wide: Path, command: str) -> str:
     from fliphat.lab.display.figure_style import save
-    from fliphat.lab.display.page import page, pairs, picture, versions
+    from fliphat.lab.display.page import page, picture, versions
     from fliphat.lab.tables.figure import draw
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -171,8 +182,6 @@ def _report(study: TableStudy, wide: Path, command: str) -> str:
         if best is None
         else f"<h2>Take this</h2>\n<pre><code>{html.escape(_code(study, best))}</code></pre>"
     )
-    if best is not None:
-        take += '\n<p class="note">Contexts are made by encoder.json: fliphat.contexts.Encoder.from_json.</p>'
     again = "" if not command else f"<pre><code>{html.escape(command)}</code></pre>"
     ranges = [(f"range of {name}", f"{low:g} to {high:g}") for name, (low, high) in study.ranges.items()]
     settings = [

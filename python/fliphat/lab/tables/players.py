@@ -14,11 +14,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.lab.baselines.baseline import RefitTimes
 from fliphat.lab.tables.bandit import TableBandit
 from fliphat.policies import FLIPHAT, PrivateLinear
-
-__all__ = ["POLICIES", "PRIVATE", "Player", "StudyNumbers", "make_player", "public_numbers"]
 
 #: In the order of tables; the private ones are played once for each epsilon.
 PRIVATE: Final = ("FLIPHAT", "PrivateLinear")
@@ -182,7 +181,10 @@ class _LinUCB(Player):
 
 
 class _Fliphat(Player):
-    """FLIPHAT on block contexts: an arm sees the person in columns of its own."""
+    """FLIPHAT on the person crossed with the arms: an arm sees the person in columns of its own.
+
+    ``FLIPHAT(arms=...)`` plays as PrivateLinear does, which is played as well.
+    """
 
     def __init__(self, public: StudyNumbers, epsilon: float, rng: np.random.Generator) -> None:
         self._public, self._rng = public, rng
@@ -211,13 +213,15 @@ class _Fliphat(Player):
         self._policy.update_batch(decisions, rounds.rewards)
 
     def _refresh(self) -> None:
-        """Fit a full episode now: arms are chosen by the estimate that is next."""
+        """Fit a full episode now: arms are chosen by the estimate that is next, or at random by the guard."""
         with self._policy._playing() as engine:
             engine._ready()
+            assert isinstance(engine.known, KnownSparse)
+            guarded = engine.known.earned.fallback is not None
         if self._policy.episode != self._episode:
             self._episode = self._policy.episode
             dense = self._policy.estimate.to_dense().reshape(self._public.arms, self._public.columns)
-            self._estimate = dense.astype(np.float32)
+            self._estimate = dense.astype(np.float32) * (not guarded)
 
 
 class _PrivateLinear(Player):

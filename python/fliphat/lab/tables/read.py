@@ -20,8 +20,6 @@ import numpy.typing as npt
 
 from fliphat.contexts.encoder import MISSING_MARKS, is_missing
 
-__all__ = ["Category", "Column", "Dates", "Numbers", "Table", "read_frame", "read_table"]
-
 #: What a file may have without ``rows=``; more than that is read into memory by mistake.
 MOST_BYTES: Final = 10**9
 #: Cells of a Parquet file or a frame, for the same reason.
@@ -108,7 +106,9 @@ class Table:
     def without(self, name: str) -> str:
         """Return that there is no such column, and which one might have been meant."""
         plain = {other.casefold(): other for other in self.columns}
-        near = [plain[one] for one in difflib.get_close_matches(name.casefold(), list(plain), 3, 0.6)]
+        folded = name.casefold()
+        near = [plain[one] for one in difflib.get_close_matches(folded, list(plain), 3, 0.6)]
+        near = near or [other for one, other in plain.items() if folded and folded in one][:3]
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(self.columns)}"
         return f"{self.source} has no column {name!r}; {hint}"
 

@@ -13,8 +13,6 @@ from scipy.special import stdtrit
 from fliphat.lab.tables.players import PRIVATE
 from fliphat.lab.tables.runs import WINDOWS, TableRun
 
-__all__ = ["Result", "best_private", "clearly_better", "collapse", "first_useful", "result_of"]
-
 # Curves are means of so many neighbouring windows, and the end of a run is its last quarter.
 _SMOOTH, _END = 3, 5
 

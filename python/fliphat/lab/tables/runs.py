@@ -14,8 +14,6 @@ from fliphat.lab.tables.players import POLICIES, PlayedRounds, Player, StudyNumb
 from fliphat.policies.health import HealthWarning
 from fliphat.privacy.guarantee import PrivacyWarning
 
-__all__ = ["WINDOWS", "TableRun", "best_arm", "play_order"]
-
 _Codes = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 

@@ -11,8 +11,6 @@ from fliphat.lab.tables.results import Result, best_private, clearly_better, col
 if TYPE_CHECKING:
     from fliphat.lab.tables.study import TableStudy
 
-__all__ = ["ANSWERS", "NOTES", "Sentence", "answer", "is_thin", "notes"]
-
 #: A log is too thin to judge anything with fewer rounds a run, or fewer rewards that differ from the usual.
 FEWEST_ROUNDS: Final = 200
 FEWEST_UNUSUAL: Final = 25
@@ -61,10 +59,19 @@ def _can_compare(study: TableStudy) -> bool:
     return bool(played) and min(one.orders for one in played) > 1 and not is_thin(study)
 
 
-def _beaten_without_privacy(study: TableStudy) -> bool | None:
-    """Return whether LinUCB clearly beats the constant arm; None if it was not played."""
+def _without_privacy(study: TableStudy) -> str:
+    """Return how LinUCB fares against the constant arm: perhaps better is by half of its interval's half."""
     free = study.find("LinUCB")
-    return None if free is None or free.above_constant is None else bool(free.above_constant[1] > 0)
+    if free is None or free.above_constant is None:
+        return "not known"
+    mean, low, _ = free.above_constant
+    return "clearly better" if low > 0 else "perhaps better" if mean > (mean - low) / 2 else "no better"
+
+
+def _useless(study: TableStudy, without_privacy: str) -> bool:
+    """Return whether no private policy is recommended, and LinUCB fares like this."""
+    unhelpful = _can_compare(study) and study.recommended is None
+    return unhelpful and _without_privacy(study) == without_privacy
 
 
 def _leaders(study: TableStudy, epsilon: float) -> list[Result]:
@@ -146,6 +153,16 @@ def _up_to(study: TableStudy) -> str:
     return f"{most} no private policy is clearly better than {_constant(study)}"
 
 
+def _may_be_chance(study: TableStudy) -> str:
+    free = study.find("LinUCB")
+    assert free is not None
+    assert free.above_constant is not None
+    return (
+        f"{_up_to(study)}. LinUCB, without privacy, earns {free.above_constant[0]:.3f} more, which in "
+        f"{free.rounds:,} rounds may be chance: more rounds would tell."
+    )
+
+
 def _thin(study: TableStudy) -> str:
     random = study.find("random")
     assert random is not None
@@ -222,29 +239,23 @@ ANSWERS: Final = (
     Sentence("worth it", lambda study: _can_compare(study) and study.recommended is not None, _worth_it),
     Sentence(
         "nothing helps",
+        lambda study: _useless(study, "no better"),
         lambda study: (
-            _can_compare(study) and study.recommended is None and _beaten_without_privacy(study) is False
-        ),
-        lambda study: (
-            f"{_up_to(study)}, and without privacy LinUCB is not, either: it is not privacy that "
-            "stands in the "
-            f"way, and a larger epsilon would not help."
+            f"{_up_to(study)}, and without privacy LinUCB is no better, either: it is not privacy that "
+            "stands in the way, and a larger epsilon would not help."
         ),
     ),
+    Sentence("may be chance", lambda study: _useless(study, "perhaps better"), _may_be_chance),
     Sentence(
         "more would help",
-        lambda study: (
-            _can_compare(study) and study.recommended is None and _beaten_without_privacy(study) is True
-        ),
+        lambda study: _useless(study, "clearly better"),
         lambda study: (
             f"{_up_to(study)}. LinUCB, without privacy, is: more people or a larger epsilon would help."
         ),
     ),
     Sentence(
         "not known",
-        lambda study: (
-            _can_compare(study) and study.recommended is None and _beaten_without_privacy(study) is None
-        ),
+        lambda study: _useless(study, "not known"),
         lambda study: f"{_up_to(study)}. Whether any policy could be is not known: LinUCB was not played.",
     ),
 )

@@ -26,8 +26,6 @@ from fliphat.lab.tables.results import Result, first_useful, result_of
 from fliphat.lab.tables.runs import TableRun, best_arm, play_order
 from fliphat.lab.tables.sentences import answer, is_thin
 
-__all__ = ["EPSILONS", "TableStudy", "simulate"]
-
 EPSILONS: Final = (0.5, 1.0, 2.0, 10.0)
 MOST_SECONDS: Final = 120.0
 
@@ -340,7 +338,7 @@ def simulate(
         logged=isinstance(bandit.outcomes, Logged),
         results=tuple(results),
         delta=public.delta,
-        warnings=(*bandit.warnings, *_too_wide(len(bandit), public, cells)),
+        warnings=(*bandit.warnings, *_too_wide(len(bandit), public, results)),
         skipped=tuple(skipped),
         complete=complete,
         settings=settings,
@@ -348,11 +346,12 @@ def simulate(
     )
 
 
-def _too_wide(rows: int, public: StudyNumbers, cells: Sequence[tuple[str, float | None]]) -> Iterator[str]:
-    """Yield what to say of PrivateLinear's contexts where the rows are too few for their columns."""
-    for policy, epsilon in cells:
-        if policy == "PrivateLinear" and epsilon is not None:
-            said = too_wide(rows, public.columns - 1, public.arms, epsilon, public.delta)
+def _too_wide(rows: int, public: StudyNumbers, results: Sequence[Result]) -> Iterator[str]:
+    """Yield what to say of PrivateLinear where the rows are too few for their columns, and it shows."""
+    for one in results:
+        learned = one.above_constant is not None and one.above_constant[1] > 0
+        if one.policy == "PrivateLinear" and one.epsilon is not None and not learned:
+            said = too_wide(rows, public.columns - 1, public.arms, one.epsilon, public.delta)
             if said is not None:
                 yield f"PrivateLinear: {said}"
 

@@ -1,8 +1,8 @@
-"""The experiments by name: the paper's, and some that nobody has published. One file each.
+"""The experiments by name: the paper's, and some that nobody has published.
 
-A file of this folder whose name has no underscore in front is an experiment. It has ``NAME``, ``ORDER``
-(its place in lists) and ``build(quick)``, which returns an :class:`Experiment`: cells, published values,
-headline and figure. A new file is found by itself; nothing else has to be edited.
+A file of this folder whose name has no underscore in front has ``EXPERIMENTS``: by name, a place in lists and
+a function of ``quick`` that returns an :class:`Experiment`, which is cells, published values, headline and
+figure. A new file is found by itself; nothing else has to be edited.
 
 All have d = 400, s* = 5, K = 3, s = 10, delta = 0.01, and contexts and coefficients as
 :class:`fliphat.environments.SparseLinear` draws them by default, unless they say otherwise. Every repeat
@@ -14,8 +14,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Sequence
-from types import ModuleType
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from fliphat import arguments
@@ -30,24 +29,24 @@ from fliphat.lab.experiments.run.summary import Summary
 __all__ = ["DEMO_DELTA", "NAMES", "NO_PRIVACY", "Experiment", "experiment", "first_look"]
 
 
-def _files() -> dict[str, ModuleType]:
-    """Return the folder's experiments by name, in their order."""
+def _found() -> dict[str, Callable[[bool], Experiment]]:
+    """Return what makes the folder's experiments, by name, in their order."""
+    files = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     found = [
-        importlib.import_module(f"{__name__}.{module.name}")
-        for module in pkgutil.iter_modules(__path__)
-        if not module.name.startswith("_")
+        (order, name, build)
+        for file in files
+        for name, (order, build) in importlib.import_module(f"{__name__}.{file}").EXPERIMENTS.items()
     ]
-    found.sort(key=lambda module: (module.ORDER, module.NAME))
-    by_name = {module.NAME: module for module in found}
+    by_name = {name: build for _, name, build in sorted(found, key=lambda one: one[:2])}
     if len(by_name) < len(found):
-        raise ValueError("every experiment must have a NAME of its own")
+        raise ValueError("every experiment must have a name of its own")
     return by_name
 
 
-_FILES: Final = _files()
+_FOUND: Final = _found()
 
 #: Names of all experiments, the paper's first.
-NAMES: Final = tuple(_FILES)
+NAMES: Final = tuple(_FOUND)
 
 
 def experiment(name: str, *, quick: bool = False) -> Experiment:
@@ -60,9 +59,7 @@ def experiment(name: str, *, quick: bool = False) -> Experiment:
     quick : bool
         A few repeats and fewer points, for a first look in seconds.
     """
-    arguments.choice("experiment", name, NAMES)
-    built: Experiment = _FILES[name].build(quick)
-    return built
+    return _FOUND[arguments.choice("experiment", name, NAMES)](quick)
 
 
 #: The demo's delta: well below one over its 20 000 people.

@@ -9,21 +9,6 @@ from fliphat.lab.experiments.run import factories
 from fliphat.lab.experiments.run.cells import Cell, Labels
 from fliphat.lab.experiments.run.recipe import Recipe
 
-__all__ = [
-    "DELTA",
-    "EPSILONS",
-    "HELD_OUT",
-    "NO_PRIVACY",
-    "as_printed",
-    "at_end",
-    "labels",
-    "linear",
-    "no_privacy",
-    "playing_at_random",
-    "private",
-    "repeats",
-]
-
 DELTA: Final = 0.01
 EPSILONS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 #: First seed of what the README quotes. No constant was chosen on this seed or a later one.

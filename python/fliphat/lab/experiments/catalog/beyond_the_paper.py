@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fliphat.environments import Equicorrelated, Independent
-from fliphat.lab.display.figure_style import GREY, epsilon_colours
+from fliphat.lab.display.figure_style import epsilon_colours
+from fliphat.lab.display.palette import GREY
 from fliphat.lab.experiments.catalog._parts import (
     DELTA,
     EPSILONS,
@@ -23,9 +24,6 @@ from fliphat.lab.experiments.output.table import at_the_end
 from fliphat.lab.experiments.run import factories
 from fliphat.lab.experiments.run.recipe import Recipe
 from fliphat.lab.experiments.run.summary import Summary
-
-NAME: Final = "beyond-the-paper"
-ORDER: Final = 90
 
 #: Policies: the default, and what the first version had.
 PURSUIT: Final = "pursuit"
@@ -115,8 +113,7 @@ _ASKED: Final[dict[str, Any]] = {"color": GREY, "markersize": 9, "markeredgewidt
 _QUICK: Final = ("as published", "all columns correlated .8", "context scale told / 10", "contexts of mean 1")
 
 
-def build(quick: bool) -> Experiment:
-    """Return the experiment."""
+def _build(quick: bool) -> Experiment:
     cells, randoms = [], {}
     for name in _QUICK if quick else ROWS:
         row = ROWS[name]
@@ -129,7 +126,7 @@ def build(quick: bool) -> Experiment:
         if row.world not in randoms:
             randoms[row.world] = at_end(labels("random", world=name), playing_at_random(), row.world, _ROUNDS)
     return Experiment(
-        name=NAME,
+        name="beyond-the-paper",
         cells=(*cells, *randoms.values()),
         repeats=repeats(quick, _SEEDS),
         first_seed=_FIRST_SEED,
@@ -273,3 +270,6 @@ def _frame(axes: Any, places: Sequence[tuple[float, str]], handles: Sequence[Any
         handletextpad=0.1,
         columnspacing=0.9,
     )
+
+
+EXPERIMENTS: Final = {"beyond-the-paper": (90, _build)}

@@ -19,7 +19,7 @@ from fliphat.lab.experiments.catalog._parts import (
     private,
     repeats,
 )
-from fliphat.lab.experiments.catalog.regret_vs_time import PUBLISHED
+from fliphat.lab.experiments.catalog.regret import PUBLISHED
 from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.output.panels import BASELINES, draw_means, draw_published, sorted_by
 from fliphat.lab.experiments.output.sentences import span
@@ -27,9 +27,6 @@ from fliphat.lab.experiments.output.table import at_the_end
 from fliphat.lab.experiments.run import factories
 from fliphat.lab.experiments.run.recipe import Recipe
 from fliphat.lab.experiments.run.summary import Summary
-
-NAME: Final = "cost-of-proof"
-ORDER: Final = 70
 
 _ROUNDS: Final = 20_000
 # Policies, their colours and what the figure calls them.
@@ -41,8 +38,7 @@ _VARIANTS: Final = {
 }
 
 
-def build(quick: bool) -> Experiment:
-    """Return the experiment."""
+def _build(quick: bool) -> Experiment:
     world, same_truth = linear(), Recipe.of(factories.published_truth, dim=400, arms=3)
     cold: dict[str, Any] = {"episodes": "doubling", "warm_start": False}
     cells = []
@@ -60,7 +56,7 @@ def build(quick: bool) -> Experiment:
     cells.append(at_end(labels(NO_PRIVACY), no_privacy(), world, _ROUNDS))
     cells.append(at_end(labels("random"), playing_at_random(), world, _ROUNDS))
     return Experiment(
-        name=NAME,
+        name="cost-of-proof",
         cells=tuple(cells),
         repeats=repeats(quick, 50),
         axis="epsilon",
@@ -117,3 +113,6 @@ def _draw(axes: Any, experiment: Experiment, summaries: Sequence[Summary]) -> No
     axes.set_xlabel(r"privacy budget $\varepsilon$")
     axes.set_ylabel("cumulative regret")
     label_lines(axes, names)
+
+
+EXPERIMENTS: Final = {"cost-of-proof": (70, _build)}

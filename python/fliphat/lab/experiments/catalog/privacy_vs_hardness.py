@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from fliphat.environments import margin_family
-from fliphat.lab.display.figure_style import GREY, label_lines, thousands
+from fliphat.lab.display.figure_style import label_lines, thousands
+from fliphat.lab.display.palette import GREY
 from fliphat.lab.experiments.catalog._parts import (
     NO_PRIVACY,
     at_end,
@@ -24,9 +25,6 @@ from fliphat.lab.experiments.output.table import at_the_end
 from fliphat.lab.experiments.run.recipe import Recipe
 from fliphat.lab.experiments.run.summary import Summary
 
-NAME: Final = "privacy-vs-hardness"
-ORDER: Final = 60
-
 _ROUNDS: Final = 20_000
 # Margins of the problem: exponent, horizon, colour and marker.
 _MARGINS: Final[dict[str, tuple[float, int | None, str, str]]] = {
@@ -36,8 +34,7 @@ _MARGINS: Final[dict[str, tuple[float, int | None, str, str]]] = {
 }
 
 
-def build(quick: bool) -> Experiment:
-    """Return the experiment."""
+def _build(quick: bool) -> Experiment:
     epsilons = (0.5, 2.0, 8.0) if quick else (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
     cells = []
     for label, (alpha, horizon, _, _) in _MARGINS.items():
@@ -48,7 +45,7 @@ def build(quick: bool) -> Experiment:
         cells.append(at_end(labels(NO_PRIVACY, alpha=label), no_privacy(), world, _ROUNDS))
         cells.append(at_end(labels("random", alpha=label), playing_at_random(), world, _ROUNDS))
     return Experiment(
-        name=NAME,
+        name="privacy-vs-hardness",
         cells=tuple(cells),
         repeats=repeats(quick, 50),
         axis="epsilon",
@@ -123,3 +120,6 @@ def _draw(axes: Any, experiment: Experiment, summaries: Sequence[Summary]) -> No
     label_lines(axes, names)
     axes.text(0.01, 2.06, "twice", transform=axes.get_yaxis_transform(), fontsize=8, color=GREY)
     legend(axes, axes.plot([], [], ":", color=GREY, linewidth=1, label=BASELINES["random"][0]))
+
+
+EXPERIMENTS: Final = {"privacy-vs-hardness": (60, _build)}

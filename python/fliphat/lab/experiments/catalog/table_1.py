@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fliphat.lab.display.figure_style import GREY, epsilon_colours
+from fliphat.lab.display.figure_style import epsilon_colours
+from fliphat.lab.display.palette import GREY
 from fliphat.lab.experiments.catalog._parts import DELTA, labels, linear, playing_at_random, private, repeats
 from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.output.table import at_the_end
@@ -15,9 +16,6 @@ from fliphat.lab.experiments.run import factories
 from fliphat.lab.experiments.run.cells import Cell
 from fliphat.lab.experiments.run.recipe import Recipe
 from fliphat.lab.experiments.run.summary import Summary
-
-NAME: Final = "table-1"
-ORDER: Final = 100
 
 _ROUNDS: Final = 20_000
 _DIMS: Final = (20, 400)
@@ -160,8 +158,7 @@ STEPS: Final = {
 _BESIDE: Final = "Lasso"
 
 
-def build(quick: bool) -> Experiment:
-    """Return the experiment."""
+def _build(quick: bool) -> Experiment:
     dims, epsilons = (_DIMS[:1], _EPSILONS[:1]) if quick else (_DIMS, _EPSILONS)
     rows = [row for row in _PRIVATE if not quick or row.name in STEPS]
     cells = []
@@ -177,7 +174,7 @@ def build(quick: bool) -> Experiment:
             label = labels(row.name, dim=dim)
             cells.append(Cell(label, row.make(math.inf, dim), world, _ROUNDS, (_ROUNDS,), few, measured=True))
     return Experiment(
-        name=NAME,
+        name="table-1",
         cells=tuple(cells),
         repeats=repeats(quick, _REPEATS),
         axis="epsilon",
@@ -321,3 +318,6 @@ def _half(summary: Summary, share: float) -> float:
 def _percent(share: float) -> str:
     """Return a share in percent, with two digits that count."""
     return f"{100 * share:.{0 if share >= 0.0995 else 1 if share >= 0.00995 else 2}f} %"
+
+
+EXPERIMENTS: Final = {"table-1": (100, _build)}

@@ -10,8 +10,6 @@ from fliphat.lab.display.figure_style import STYLE, save, write_title
 from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.run.summary import Summary
 
-__all__ = ["draw", "draw_to"]
-
 # Width in inches and letters a line of the title, for figures of one panel and of two.
 _SIZES = {1: (7.6, 80), 2: (10.5, 110)}
 _HEIGHT = 4.8

@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fliphat.lab.display.figure_style import GREY, ORANGE, epsilon_colours, label_lines, shade, thousands
+from fliphat.lab.display.figure_style import epsilon_colours, label_lines, shade, thousands
+from fliphat.lab.display.palette import GREY, ORANGE
 from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.output.sentences import PAPER
 from fliphat.lab.experiments.output.table import at_the_end
 from fliphat.lab.experiments.run.summary import Summary
-
-__all__ = [
-    "BASELINES",
-    "draw_against_axis",
-    "draw_means",
-    "draw_over_time",
-    "draw_published",
-    "legend",
-    "sorted_by",
-]
 
 #: Policies without privacy: what figures call them, and their colours.
 BASELINES: Final = {

@@ -11,13 +11,12 @@ from string import Template
 from typing import Any
 
 from fliphat import FLIPHAT, __version__
-from fliphat.lab.display.page import page, pairs, picture, table, versions
+from fliphat.html import pairs, table
+from fliphat.lab.display.page import page, picture, versions
 from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.output.figures import draw_to
 from fliphat.lab.experiments.output.table import at_the_end, table_rows
 from fliphat.lab.experiments.run.summary import Summary
-
-__all__ = ["Section", "write_report"]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.output.table import at_the_end
 from fliphat.lab.experiments.run.summary import Summary
 
-__all__ = ["PAPER", "PRIVATE", "ends_of_axis", "growth", "means", "plain_words", "span"]
-
 #: The label of the private policy.
 PRIVATE = "FLIPHAT"
 

@@ -12,8 +12,6 @@ from fliphat.lab.display import TextTable
 from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.run.summary import Summary
 
-__all__ = ["at_the_end", "table_rows", "text_table", "to_records", "write_csv"]
-
 #: Decimals of numbers in a CSV.
 _DECIMALS: Final = {"mean_regret": 1, "low_95": 1, "high_95": 1, "cpu_seconds": 3, "megabytes": 1}
 

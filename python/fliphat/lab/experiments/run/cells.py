@@ -18,8 +18,6 @@ from fliphat.lab.experiments.run.recipe import Recipe
 from fliphat.policies.health import HealthWarning
 from fliphat.simulation import play
 
-__all__ = ["KEY_FORMAT", "Cell", "Labels", "Run", "grid", "run_cell"]
-
 #: How :meth:`Cell.key` is made. 1 had the modules of functions in it; 2 has their stable names. A change to
 #: what keys are made of needs a new number, so that old results are refused and not silently run again.
 KEY_FORMAT: Final = 2

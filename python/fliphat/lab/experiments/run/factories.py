@@ -37,23 +37,6 @@ from fliphat.lab.experiments.run.recipe import stable_name
 from fliphat.paper import Fliphat
 from fliphat.privacy.guarantee import PrivacyWarning
 
-__all__ = [
-    "doubly_robust_lasso",
-    "drawn_truth",
-    "explore_then_commit",
-    "greedy_iht",
-    "lasso",
-    "linucb",
-    "mixed_units",
-    "paper",
-    "peer",
-    "private",
-    "private_with_units",
-    "published_truth",
-    "random",
-    "thresholded_lasso",
-]
-
 # Environments are made directly, and may not import experiments: their names are given here.
 for _make in (
     ClassificationBandit,

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-__all__ = ["Recipe", "stable_name"]
-
 _Made = TypeVar("_Made", bound=Callable[..., Any])
 _stable_names: dict[Callable[..., Any], str] = {}
 

@@ -12,8 +12,6 @@ from typing import Any
 from fliphat import __version__
 from fliphat.lab.experiments.run.cells import KEY_FORMAT, Run
 
-__all__ = ["ResultFile"]
-
 
 class ResultFile:
     """An append-only file of runs.

@@ -12,8 +12,6 @@ from scipy.special import stdtrit
 
 from fliphat.lab.experiments.run.cells import Cell, Labels, Run
 
-__all__ = ["Summary", "mean_interval", "summarise"]
-
 
 @dataclass(frozen=True)
 class Summary:

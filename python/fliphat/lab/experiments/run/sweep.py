@@ -9,8 +9,6 @@ from fliphat.lab.display.progress import Progress
 from fliphat.lab.experiments.run.cells import Cell, Run, run_cell
 from fliphat.lab.experiments.run.results import ResultFile
 
-__all__ = ["finished", "sweep"]
-
 
 def sweep(
     cells: Sequence[Cell],

@@ -18,8 +18,6 @@ from fliphat import arguments, kernels
 from fliphat.kernels import _fits as fit_kernels
 from fliphat.privacy.priced import Part, VectorNoise
 
-__all__ = ["RADIUS", "GramAndMoment", "Moments", "SecondMoments", "Statistic"]
-
 #: Radius of the ball that rows are cut to, in integers: the largest that the kernels take.
 RADIUS: Final = 2**15 - 1
 

@@ -22,8 +22,6 @@ from fliphat.lab.peers.statistics.moments import Statistic
 from fliphat.privacy import composition
 from fliphat.privacy.priced import PricedRelease, VectorNoise, fit_scales
 
-__all__ = ["Noise", "bought", "price"]
-
 #: Starting scales of a search in which only ratios matter: enough digits, and room to grow.
 _TEMPLATE = 10**9
 

@@ -27,8 +27,6 @@ import numpy.typing as npt
 
 from fliphat import arguments
 
-__all__ = ["Batches", "Blocks", "Local", "ReleasedSums", "Rule", "Running", "Tree"]
-
 _Integers: TypeAlias = npt.NDArray[np.int64]
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
