@@ -40,6 +40,8 @@ pub trait Real: Copy + Default + PartialEq + Send + Sync + 'static {
     fn times(self, other: Self) -> Self;
     /// `rint(clamp(self * k, -2^15, 2^15))` for any inputs; NaN gives 0.
     fn quantise(self, k: Self) -> i32;
+    /// The same for finite inputs, without asking for NaN.
+    fn quantise_finite(self, k: Self) -> i32;
     /// `sum + BIAS + quantise(self, k)` for finite inputs, wrapping; garbage but harmless otherwise.
     fn add_biased(self, k: Self, sum: Self::Sum) -> Self::Sum;
     /// A word whose top bit is set if `self` is not finite; words may be joined with `|`.
@@ -99,12 +101,14 @@ macro_rules! real {
             }
             #[inline(always)]
             fn quantise(self, k: Self) -> i32 {
-                let product = self * k;
-                if product.is_nan() {
+                if (self * k).is_nan() {
                     return 0;
                 }
-                let limit = LIMIT as $float;
-                (product.clamp(-limit, limit) + $magic).to_bits().wrapping_sub($magic.to_bits()) as i32
+                self.quantise_finite(k)
+            }
+            #[inline(always)]
+            fn quantise_finite(self, k: Self) -> i32 {
+                (self.add_biased(k, 0) as $bits).wrapping_sub($magic.to_bits()) as i32
             }
             #[inline(always)]
             fn add_biased(self, k: Self, sum: $signed) -> $signed {

@@ -5,13 +5,17 @@ use crate::matrix::scalar::Real;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{make_room, zeros};
 
-/// A public estimate: its non-zero values in ascending column order, and a bit for each column.
+/// Bits for each column of the support: a column that is not one of them has its bit set once in so many.
+const SPARE_BITS: usize = 512;
+
+/// A public estimate: its non-zero values in ascending column order, and a filter that most other columns fail.
 #[derive(Debug, Clone)]
 pub struct Theta {
     support: Vec<usize>,
     values: Vec<f64>,
-    /// One bit a column: at half a million columns this stays in the nearest caches, a dense vector would not.
-    members: Vec<u64>,
+    /// Bit `column % (64 * length)` is set for each column of the support. The length is a power of two, and short:
+    /// the filter stays in the nearest cache, whatever the dimension.
+    filter: Vec<u64>,
     dimension: usize,
 }
 
@@ -49,11 +53,13 @@ impl Theta {
         {
             return Err(Error::invalid("theta's columns must increase and stay below its dimension"));
         }
-        let mut members: Vec<u64> = zeros(dimension.div_ceil(64))?;
+        let bits = support.len().saturating_mul(SPARE_BITS).min(dimension);
+        let mut filter: Vec<u64> = zeros(bits.div_ceil(64).next_power_of_two())?;
+        let last = filter.len() - 1;
         for column in &support {
-            members[column / 64] |= 1 << (column % 64);
+            filter[column / 64 & last] |= 1 << (column % 64);
         }
-        Ok(Theta { support, values, members, dimension })
+        Ok(Theta { support, values, filter, dimension })
     }
 
     /// As a dense vector.
@@ -98,16 +104,18 @@ impl Theta {
     #[inline(always)]
     pub fn dot_sparse<T: Real, I: Index>(&self, columns: &[I], row: &[T]) -> f64 {
         let mut sum = 0.0;
-        if self.support.is_empty() {
+        let last = self.filter.len() - 1;
+        let passed = |column: usize| self.filter[column / 64 & last] >> (column % 64);
+        // Rare: a row meets few of the support's columns. Without a branch for each column until it does.
+        if columns.iter().fold(0, |any, column| any | passed(column.position())) & 1 == 0 {
             return sum;
         }
         for (column, x) in columns.iter().zip(row) {
             let column = column.position();
-            if self.members[column / 64] >> (column % 64) & 1 == 1 {
-                // Rare: a row meets few of the support's columns.
-                if let Ok(place) = self.support.binary_search(&column) {
-                    sum += x.to_f64() * self.values[place];
-                }
+            if passed(column) & 1 == 1
+                && let Ok(place) = self.support.binary_search(&column)
+            {
+                sum += x.to_f64() * self.values[place];
             }
         }
         sum

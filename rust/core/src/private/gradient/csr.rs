@@ -7,7 +7,10 @@ use crate::matrix::scalar::{BLOCK_ROWS, Real};
 use crate::matrix::{Csr, Index};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{with_room, zeros};
-use crate::runtime::simd::{Level, Vectorised, prefetch};
+use crate::runtime::simd::{Level, Vectorised};
+
+/// Rows whose factors are computed before the first of them is added.
+const TOGETHER: usize = 16;
 
 /// One thread's sums: `i32` for the rows since the last flush (half the cache of `i64`), wide for all before;
 /// empty until there are such, since fresh memory costs more than the few rows of a short fit.
@@ -89,25 +92,37 @@ impl<T: Real, I: Index> Vectorised for AddBlock<'_, '_, T, I> {
     #[inline(always)]
     fn run(self) -> Result<()> {
         let AddBlock { rows, range, rewards, map, sums } = self;
-        let end = range.end;
-        for i in range {
-            if i + 1 < end {
-                // Sums are all over the cache: those of the next row are asked for while this one is computed.
-                let (columns, _) = rows.row(i + 1);
-                columns.iter().filter_map(|column| sums.narrow.get(column.position())).for_each(prefetch);
+        let mut factors = [T::ZERO; TOGETHER];
+        for first in range.clone().step_by(TOGETHER) {
+            let group = first..(first + TOGETHER).min(range.end);
+            // All factors first: additions that nothing comes between wait for the cache together.
+            for (i, factor) in group.clone().zip(&mut factors) {
+                // A row that is not there has no factor that its values are multiplied with.
+                let Some(reward) = rewards.get(i) else { continue };
+                let (columns, values) = rows.canonical_row(i)?;
+                if T::tripped(values.iter().fold(T::Sum::default(), |all, x| T::join(all, x.probe()))) {
+                    return Err(Error::invalid("X must be finite"));
+                }
+                *factor = map.factor(map.theta().dot_sparse(columns, values), reward)?;
             }
-            let Some(reward) = rewards.get(i) else { continue };
-            let (columns, values) = rows.canonical_row(i)?;
-            if values.iter().fold(false, |bad, x| bad | !x.is_finite()) {
-                return Err(Error::invalid("X must be finite"));
-            }
-            let factor: T = map.factor(map.theta().dot_sparse(columns, values), reward)?;
-            if sums.narrow_rows == BLOCK_ROWS {
+            if sums.narrow_rows + group.len() > BLOCK_ROWS {
                 sums.flush()?;
             }
-            sums.narrow_rows += 1;
-            for (column, x) in columns.iter().zip(values) {
-                sums.narrow[column.position()] += x.quantise(factor);
+            sums.narrow_rows += group.len();
+            for (i, factor) in group.zip(factors) {
+                if rewards.get(i).is_none() {
+                    continue;
+                }
+                let (columns, values) = rows.row(i);
+                if !factor.is_finite() {
+                    for (column, x) in columns.iter().zip(values) {
+                        sums.narrow[column.position()] += x.quantise(factor);
+                    }
+                    continue;
+                }
+                for (column, x) in columns.iter().zip(values) {
+                    sums.narrow[column.position()] += x.quantise_finite(factor);
+                }
             }
         }
         Ok(())
