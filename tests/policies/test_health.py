@@ -9,10 +9,12 @@ import pytest
 
 from fliphat import FLIPHAT, Iht, PrivateLinear, Pursuit
 from fliphat.environments import SparseLinear
+from fliphat.fit.board import Interval
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies import Health, HealthWarning
-from fliphat.policies.health import examine
+from fliphat.policies.health import _unknown, examine
 from fliphat.policies.linear_rule import LinearRule
+from fliphat.policies.scoreboard import Scoreboard
 from fliphat.policies.types import EpisodeFacts
 from fliphat.simulation import play
 
@@ -136,7 +138,75 @@ def test_signs_that_flip_are_seen_and_signs_that_stay_are_not():
         history = [facts([flip**i, 0.0, 0.0, 0.0], i) for i in range(10)]
         known = KnownEstimate(history[-1].estimate, episodes=10)
         assert examine(settings, history, known).ok is ok
-        assert examine(settings, history[:7], known) == Health(())  # too early to say
+        early = examine(settings, history[:7], known)
+        assert early == Health(()) and str(early).startswith("too early to say: 7 of 8 releases")
+        assert "too early" not in str(examine(settings, history[:8], known))
+
+
+def few(policy, rounds, chance, dim):
+    """Play some rounds of uniform contexts, `chance(arms)` of which get a reward."""
+    rng = np.random.default_rng(4)
+    while rounds:
+        n = min(rounds, policy.remaining)
+        decisions = policy.select_batch(rng.uniform(-1, 1, (n, dim)))
+        policy.update_batch(decisions, (rng.random(n) < chance(decisions.arms)).astype(float))
+        rounds -= n
+    return policy
+
+
+def test_before_a_release_it_says_that_nothing_was_measured_and_from_when_on_it_is():
+    for policy, contexts in (
+        (FLIPHAT(dim=4, sparsity=2, epsilon=1.0, delta=1e-2, seed=0), np.zeros((3, 4))),
+        (FLIPHAT(dim=4, sparsity=2, epsilon=1.0, delta=1e-2, fit=Iht(), seed=0), np.zeros((3, 4))),
+        (PrivateLinear(2, 4, 1.0, 1e-2, context_norm=2.0, seed=0), np.zeros(4)),
+    ):
+        left = policy.remaining
+        assert str(policy.health) == (
+            f"nothing was measured yet: the first release comes after {left} more rounds"
+        )
+        assert policy.health.ok
+        for _ in range(left):
+            policy.update(policy.select(contexts), 0.0)
+        policy.select(contexts)
+        assert len(policy.history) == 1 and "nothing was measured yet:" not in str(policy.health)
+
+
+def test_after_uniform_play_alone_it_says_what_that_earned():
+    policy = PrivateLinear(2, 4, 10.0, 1e-2, context_norm=2.0, first_episode=500, seed=0)
+    few(policy, 501, lambda arms: np.full(len(arms), 0.5), 4)
+    found = policy.scoreboard.uniform
+    assert str(policy.health).startswith(
+        f"only uniform play was measured yet, which earns {found.mean:.2g} ("
+    )
+    assert f"after {policy.remaining} more rounds" in str(policy.health)
+    few(policy, policy.remaining + 1, lambda arms: np.full(len(arms), 0.5), 4)
+    assert "only uniform play" not in str(policy.health)
+
+
+def test_a_lift_that_is_not_known_yet_is_said_and_one_that_is_known_is_not():
+    alike = few(
+        PrivateLinear(2, 4, 1.0, 1e-2, context_norm=2.0, seed=0), 2_000, lambda arms: arms * 0 + 0.5, 4
+    )
+    assert "not known yet whether the policy earns more than uniform play" in str(alike.health)
+    lift = alike.scoreboard.lift
+    assert lift.low <= 0 <= lift.high
+    apart = few(
+        PrivateLinear(2, 4, 10.0, 1e-2, context_norm=2.0, seed=0), 6_000, lambda arms: 0.1 + 0.8 * arms, 4
+    )
+    assert str(apart.health) == "no sign of trouble"
+
+
+def test_a_lift_shows_when_it_was_said_to():
+    uniform, lift = Interval(0.5, 0.01), 0.03
+    for error in (0.016, 0.05):
+        board = Scoreboard(uniform=uniform, recent=Interval(0.53, error), arms={0: Interval(0.5, 0.01)})
+        said = _unknown([facts([0.0], 0)] * 100, board, True, 10)  # 1 000 rounds
+        rounds = float(said.split("from about ")[1].split(" rounds")[0].replace(",", ""))
+        then = Interval(0.53, error * (1_000 / rounds) ** 0.5).less(uniform)
+        assert abs(then.low) < 0.05 * lift
+    # What uniform play is known by hides a smaller one for ever.
+    board = Scoreboard(uniform=uniform, recent=Interval(0.51, 0.02), arms={0: Interval(0.5, 0.01)})
+    assert "one above 0.02 could be seen with more rounds" in _unknown([facts([0.0], 0)], board, True, 10)
 
 
 # PrivateLinear

@@ -6,8 +6,9 @@ constant arm and as uniform play is healthy, whatever its coefficients look like
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
@@ -15,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.base import Known
-from fliphat.fit.dense import KnownLinear
+from fliphat.fit.board import Interval
+from fliphat.fit.dense import DenseSettings, KnownLinear
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.fit.settings import Settings
-from fliphat.policies.health_linear import linear_findings
 from fliphat.policies.scoreboard import Scoreboard, scoreboard
 from fliphat.policies.types import EpisodeFacts
 
@@ -47,6 +48,8 @@ _CLIPPED: Final = 0.05
 _CUT: Final = 0.3
 #: How far a scale may move from what was told.
 _SCALE: Final = 5.0
+#: Mean square of contexts, where 1 is that of `context_norm`, below which most of a ball is empty.
+_SHORT: Final = 0.002
 
 
 class HealthWarning(UserWarning):
@@ -61,14 +64,18 @@ class Health:
     ----------
     findings : tuple of str
         One sentence for each sign of trouble, with what to do; empty if there is none.
+    unknown : str
+        What was not measured yet, and from when on it could be known; empty if there is nothing to wait for.
 
     Examples
     --------
-    >>> print(Health(()))
-    no sign of trouble
+    >>> from fliphat import FLIPHAT
+    >>> print(FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2).health)
+    nothing was measured yet: the first release comes after 45 more rounds
     """
 
     findings: tuple[str, ...]
+    unknown: str = field(default="", compare=False)
 
     @property
     def ok(self) -> bool:
@@ -76,7 +83,7 @@ class Health:
         return not self.findings
 
     def __str__(self) -> str:
-        return "\n".join(self.findings) or "no sign of trouble"
+        return "\n".join(self.findings) or self.unknown or "no sign of trouble"
 
 
 def examine(
@@ -85,6 +92,8 @@ def examine(
     known: Known | None,
     table: Any = None,
     clearly: float = CLEARLY,
+    *,
+    remaining: int = 0,
 ) -> Health:
     """Return what was released, and what the fit knows, say about a policy.
 
@@ -94,12 +103,59 @@ def examine(
         Of named arms.
     clearly : float
         Standard errors from which on a loss is one: more for whoever looks again and again.
+    remaining : int
+        Rounds until the next release.
     """
     board = scoreboard(settings, (), known, table)  # no word about single episodes is said here
     found = [*_earnings(board, clearly), _rewards_cut(board, settings), _contexts_cut(board)]
     if len(history) >= _LEAST:
         found += _signs(settings, history, known, board)
-    return Health(tuple(finding for finding in found if finding is not None))
+    return Health(
+        tuple(finding for finding in found if finding is not None),
+        _unknown(history, board, known is not None and hasattr(known, "earned"), remaining),
+    )
+
+
+def _unknown(history: Sequence[EpisodeFacts], board: Scoreboard, measures: bool, remaining: int) -> str:
+    """Return what nobody can know yet, and from when on it could be known."""
+    if not history:
+        return f"nothing was measured yet: the first release comes after {remaining} more rounds"
+    if not measures:
+        if len(history) >= _LEAST:
+            return ""
+        return (
+            f"too early to say: {len(history)} of {_LEAST} releases were made that estimates are compared in"
+        )
+    if board.recent is None:
+        after = f"the next release, after {remaining} more rounds, may say more"
+        if board.uniform is None:
+            return f"nothing was measured yet of what the policy earns: {after}"
+        return f"only uniform play was measured yet, which earns {_interval(board.uniform)}: {after}"
+    # Without named arms the first episode is too short a baseline: signs of the estimates say more.
+    if not board.arms or board.uniform is None:
+        return ""
+    # All arms' means say the same as uniform play, and from more rounds.
+    arms, count = board.arms.values(), len(board.arms)
+    average = Interval(
+        sum(one.mean for one in arms) / count, math.hypot(*(one.error for one in arms)) / count
+    )
+    uniform = min(board.uniform, average, key=lambda one: one.error)
+    lift = board.recent.less(uniform)
+    if not lift.low <= 0 <= lift.high:
+        return ""
+    told = f"not known yet whether the policy earns more than uniform play: its lift is {_interval(lift)}"
+    # More rounds of the policy's own leave the error of uniform play.
+    smallest = uniform.high - uniform.mean
+    if lift.mean <= smallest:
+        return f"{told}; one above {smallest:.2g} could be seen with more rounds"
+    needed = (lift.high - lift.mean) ** 2 - smallest**2
+    times = max(needed / (lift.mean**2 - smallest**2), 1.0)
+    rounds = times * sum(facts.rounds for facts in history)
+    return f"{told}; if it stays that large it shows from about {float(f'{rounds:.1e}'):,.0f} rounds on"
+
+
+def _interval(found: Interval) -> str:
+    return f"{found.mean:.2g} (95 %: {found.low:.2g} to {found.high:.2g})"
 
 
 def _signs(
@@ -108,7 +164,7 @@ def _signs(
     """Return signs that a fit does not learn; those that the scoreboard contradicts are none."""
     estimates = [facts.estimate for facts in history[-_LOOKED_AT:]]
     if isinstance(known, KnownLinear):
-        return linear_findings(known, settings)
+        return [_short(known, settings)]
     if isinstance(known, KnownSparse):
         # Hard thresholding fills its support by design; pursuit drops what does not stand out.
         found = [_rewards(known, settings), _contexts(known, settings), _full(known, estimates, settings)]
@@ -256,4 +312,24 @@ def _full(known: KnownSparse, estimates: Sequence[SparseEstimate], settings: Set
     return (
         f"the support is always full: more than sparsity = {settings.sparsity} columns may matter. Give a "
         f"larger sparsity"
+    )
+
+
+def _short(known: KnownLinear, settings: DenseSettings) -> str | None:
+    moments = known.moments
+    if not len(moments.rows):
+        return None
+    # Second moments are about the map's center, and rows that short are not cut.
+    center = known.center
+    mean = known.arms.sums[:, known.dim + 1 : -1].sum(axis=0) / known.arms.total
+    squares = np.diag(moments.sums) / moments.total * known.size**2 + center * (2 * mean - center)
+    noise = 2 * float(moments.noise) / moments.total**2 * float((known.size**4).mean())
+    doubt = (noise / known.dim) ** 0.5
+    size = max(float(squares.mean()), 0.0)
+    if size + 2 * doubt > _SHORT:
+        return None
+    length = settings.context_norm * size**0.5
+    return (
+        f"contexts are about {length:.2g} long, and context_norm is {settings.context_norm:g}: give it as a "
+        f"length that few contexts pass, or noise hides them"
     )

@@ -349,7 +349,8 @@ class LivePolicy:
     def health(self) -> Health:
         """Whether what was released looks as if the policy learns, in words. From public numbers alone."""
         public = self._look()
-        return examine(self._settings, public.history, public.known, self._table)
+        given = (self._settings, public.history, public.known, self._table)
+        return examine(*given, remaining=public.remaining)
 
     @property
     def episode(self) -> int:

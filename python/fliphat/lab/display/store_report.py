@@ -45,7 +45,7 @@ def store_lines(facts: dict[str, Any]) -> Iterator[str]:
         if facts["scoreboard"]["recent"] is not None:
             yield "scoreboard: mean reward of a round, with 95 %"
             yield from ("  " + line for line in facts["scoreboard"]["text"].splitlines())
-        yield "health: " + ("; ".join(facts["health"]) or "no sign of trouble")
+        yield "health: " + facts["health_text"].replace("\n", "; ")
         yield facts["guarantee"]["text"]
         if group := facts["guarantee"].get("group"):
             shown = "; ".join(f"{rounds} rounds {_up(epsilon)}" for rounds, epsilon in group)

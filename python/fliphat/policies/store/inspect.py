@@ -273,7 +273,16 @@ def _arms_of(engine: Engine) -> list[str | int] | None:
 def _public(engine: Engine | None, reason: str | None, filled: int) -> dict[str, Any]:
     """Return what everybody may see; without an engine, why it is not known."""
     if engine is None:
-        unknown = ("remaining", "arms", "history", "estimate", "scoreboard", "health", "guarantee")
+        unknown = (
+            "remaining",
+            "arms",
+            "history",
+            "estimate",
+            "scoreboard",
+            "health",
+            "health_text",
+            "guarantee",
+        )
         return dict.fromkeys(unknown) | {"not_known_because": reason}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its reasons are in the record
@@ -281,15 +290,17 @@ def _public(engine: Engine | None, reason: str | None, filled: int) -> dict[str,
     claim = dataclasses.replace(claim, user_ids_checked=bool(engine.with_users))
     length = engine.episode.length
     table = getattr(engine.rule, "table", None)
-    health = examine(engine.settings, engine.history, engine.known, table)
+    remaining = length - filled or engine.fit.least_rows(engine.episode.index + 1)
+    health = examine(engine.settings, engine.history, engine.known, table, remaining=remaining)
     board = scoreboard(engine.settings, engine.history, engine.known, table)
     return {
-        "remaining": length - filled or engine.fit.least_rows(engine.episode.index + 1),
+        "remaining": remaining,
         "arms": _arms_of(engine),
         "history": [facts.to_dict() | _plain(facts.estimate) for facts in engine.history],
         "estimate": _plain(engine.estimate),
         "scoreboard": board.to_dict() | {"text": str(board)},
         "health": list(health.findings),
+        "health_text": str(health),
         "guarantee": claim.to_dict() | {"text": str(claim)},
     }
 
