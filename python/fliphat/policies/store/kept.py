@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fliphat.fit import kept
 from fliphat.fit.dense import DenseTuning
 from fliphat.fit.pursuit.constants import Tuning
-from fliphat.fit.settings import EngineSettings
+from fliphat.fit.settings import EngineSettings, read_constants
 from fliphat.policies.types import StoreError
 
 __all__ = ["KeptChoices", "kept_from", "refuse_other_settings"]
@@ -27,7 +26,7 @@ def kept_from(record: dict[str, Any]) -> KeptChoices | None:
     if not isinstance(fit, str) or not isinstance(accounting, str):
         return None
     try:
-        constants = kept.read(record["constants"], DenseTuning if fit == "dense" else Tuning)
+        constants = read_constants(record["constants"], DenseTuning if fit == "dense" else Tuning)
     except (LookupError, ValueError, TypeError):
         return None
     return KeptChoices(fit, accounting, constants)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fliphat.fit.base import Fit
+from fliphat.fit.known import Fit
 from fliphat.policies.engine import snapshot
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.engine import Engine
