@@ -9,12 +9,12 @@ import pytest
 
 from fliphat import FLIPHAT, Pursuit
 from fliphat.environments import SparseClicks
-from fliphat.fit import kept, make_fit
-from fliphat.fit.parts import PartsFit
-from fliphat.fit.pursuit import scores
+from fliphat.fit import make_fit
+from fliphat.fit.pursuit import plan as plans
 from fliphat.fit.pursuit.constants import class_tuning, click_tuning, tuning
-from fliphat.fit.pursuit.opening import open_episode
-from fliphat.fit.settings import Settings
+from fliphat.fit.pursuit.plan import open_episode
+from fliphat.fit.settings import Settings, read_constants, written_constants
+from fliphat.regression.parts import PartsFit
 from fliphat.simulation import play
 
 
@@ -79,11 +79,11 @@ def test_candidates_are_not_picked_for_having_a_mean(log_odds):
 def test_the_typical_score_is_that_of_columns_at_their_means():
     fit, at_zero = fit_of("logistic"), fit_of("logistic", mean_scores=False)
     known = knowing(fit, -1.0, coefficient=2.0, mean=0.9)
-    assert 0 < scores.typical_score(known, fit.told)[0] < 0.8
-    assert scores.typical_score(known, at_zero.told)[0] < -0.5
+    assert 0 < plans.typical_score(known, fit.told)[0] < 0.8
+    assert plans.typical_score(known, at_zero.told)[0] < -0.5
     # Three quarters of rounds are clicked: no click is then the larger residual.
     known = knowing(fit, -1.0, coefficient=2.1 / 0.9, mean=0.9)
-    assert scores.largest_residual(known, fit.told) == pytest.approx(0.75, abs=0.03)
+    assert plans.largest_residual(known, fit.told) == pytest.approx(0.75, abs=0.03)
 
 
 def test_what_may_be_noise_counts_for_less_where_arms_are_scored():
@@ -122,12 +122,12 @@ def test_the_intercept_may_follow_columns_that_come_and_go():
 def test_constants_of_clicks_kept_by_the_version_before_do_what_they_did():
     fit = fit_of("logistic")
     added = ("whole_picks", "mean_scores", "drift_of_one", "shrink")
-    now = kept.written(class_tuning(fit.told.mu))
+    now = written_constants(class_tuning(fit.told.mu))
     record = {name: now[name] for name in now if name not in added}
-    before = make_fit(dataclasses.replace(fit.settings, constants=kept.read(record)))
+    before = make_fit(dataclasses.replace(fit.settings, constants=read_constants(record)))
     known = knowing(before, -1.0, coefficient=2.0, mean=0.9)
-    assert scores.typical_score(known, before.told)[0] < -0.5  # at zero, as it was
-    r, rare = known.residual_size, scores.rare_residual(known, before.told)
+    assert plans.typical_score(known, before.told)[0] < -0.5  # at zero, as it was
+    r, rare = known.residual_size, plans.rare_residual(known, before.told)
     own = known.context_size
     clip = open_episode(known, before.told).pick_clip
     assert clip == pytest.approx(own * max(before.told.tuning.pick_clip * r, rare))
@@ -158,4 +158,4 @@ def test_the_squared_loss_knows_nothing_of_this():
     assert first.steps.value_clip == second.steps.value_clip
     assert first.steps.pick_clip == second.steps.pick_clip
     assert np.array_equal(first.steps.whiten, second.steps.whiten)
-    assert scores.within_odds(other.begin(), other.told) == 1.0
+    assert plans.within_odds(other.begin(), other.told) == 1.0

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from fliphat.fit.pursuit.known import KnownSparse, Released, Told
+from fliphat.fit.pursuit.known import KnownSparse, ReleasedMeans, Told
 from fliphat.fit.pursuit.learning import learn
-from fliphat.fit.pursuit.opening import begin, open_episode
+from fliphat.fit.pursuit.plan import begin, open_episode
 
 NOISE = (0.7, 0.1, 0.1)
 TOLD = Told(dim=50, sparsity=5, mu=0.5, context_scale=1.0, reward_scale=1.0)
@@ -18,7 +18,7 @@ def after(known, octaves, column=None, told=TOLD):
     episode = open_episode(known, told)
     m = len(episode.whiten)
     asked = "rows" in episode.shares
-    released = Released(
+    released = ReleasedMeans(
         columns=np.arange(episode.picks) + (len(known.columns) if column is None else column),
         units=np.ones(episode.picks),
         signs=np.ones(episode.picks, np.int64),

@@ -14,18 +14,15 @@ from scipy.sparse import csr_array
 
 from flat_options import nested
 from fliphat import FLIPHAT, Iht, Pursuit, _native
-from fliphat.fit.parts import PartsFit
-from fliphat.fit.pursuit import pilot
 from fliphat.fit.pursuit.constants import at_once, click_tuning, tuning
-from fliphat.fit.pursuit.fit import PursuitFit
+from fliphat.fit.pursuit.fit import PilotPlan, PursuitFit, RowSums, release
 from fliphat.fit.pursuit.known import KnownSparse
-from fliphat.fit.pursuit.opening import centred, open_episode
-from fliphat.fit.pursuit.plan import RADIUS, PursuitPlan
-from fliphat.fit.pursuit.release import RowSums, release
-from fliphat.fit.release import noise_of
+from fliphat.fit.pursuit.plan import RADIUS, PursuitPlan, centred, open_episode
 from fliphat.fit.settings import Settings
 from fliphat.kernels import second_moments
+from fliphat.kernels._fits import noise_of
 from fliphat.privacy.priced import Part, PickNoise, VectorNoise
+from fliphat.regression.parts import PartsFit
 from pursuit_question import question, sums
 
 EXTREMES = (0.0, 1e-38, -1.0, 1.0, 3e38, -3e38)
@@ -326,7 +323,7 @@ class TestLearning:
         for centre in (0.0, -1e6, 40.0):
             fit = PursuitFit(settings(epsilon=4.0, reward_scale="estimate", seed=3))
             plan = fit.plan(0, fit.begin())
-            assert isinstance(plan, pilot.PilotPlan)
+            assert isinstance(plan, PilotPlan)
             rewards = centre + 2 * np.random.default_rng(1).standard_normal(plan.rows)
             known = fit.run(plan, np.zeros((plan.rows, 40)), rewards, np.ones(plan.rows, bool), fit.begin())
             assert abs(known.intercept - centre) < 4.0

@@ -123,7 +123,7 @@ def test_a_pilot_is_priced_for_the_steps_that_its_kernel_counts_in(monkeypatch, 
         calls.append(given)
         return real(*given)
 
-    monkeypatch.setattr("fliphat.fit.pursuit.pilot._native.release_pilot", watched)
+    monkeypatch.setattr("fliphat.fit.pursuit.fit._native.release_pilot", watched)
     policy = sparse(reward_scale="estimate", first_episode=None, rounds_per_user=users)
     play(policy)
     ((*_, (_, steps), scales, _),) = calls

@@ -20,7 +20,6 @@ from fliphat.fit import dense
 from fliphat.fit.dense import parts as dense_parts
 from fliphat.fit.iht import run
 from fliphat.fit.pursuit import fit as pursuit
-from fliphat.fit.pursuit import pilot
 from fliphat.lab.peers.statistics import noise as peers
 from fliphat.privacy import composition
 from fliphat.privacy.accounting import pure_dp_zcdp
@@ -127,7 +126,7 @@ def vector_of_pursuit(runs, m):
 
 def price_pursuit(drawn, settings, plan):
     """Price an episode of pursuit, a part of a regression, or a pilot."""
-    moved = COUNT if isinstance(plan, pilot.PilotPlan) else SIGNED
+    moved = COUNT if isinstance(plan, pursuit.PilotPlan) else SIGNED
     events = []
     for law, runs in drawn:
         if law == "pick":

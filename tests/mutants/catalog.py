@@ -12,7 +12,7 @@ PURSUIT_CLAIM = (
 MUTANTS = [
     Mutant(
         "noise for k = 1 from episode 2 on",
-        "python/fliphat/fit/iht/plan.py",
+        "python/fliphat/fit/iht/fit.py",
         '"value_scale": noise.value_scale,',
         '"value_scale": noise.value_scale // (noise.rounds_per_user if self.episode > 1 else 1),',
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
@@ -20,7 +20,7 @@ MUTANTS = [
     ),
     Mutant(
         "picks for k = 1 from episode 2 on",
-        "python/fliphat/fit/iht/plan.py",
+        "python/fliphat/fit/iht/fit.py",
         '"pick_scale": noise.pick_scale,',
         '"pick_scale": noise.pick_scale // (noise.rounds_per_user if self.episode > 1 else 1),',
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
@@ -49,7 +49,7 @@ MUTANTS = [
     ),
     Mutant(
         "one iteration more than is paid for",
-        "python/fliphat/fit/iht/plan.py",
+        "python/fliphat/fit/iht/fit.py",
         '"iterations": noise.iterations,',
         '"iterations": noise.iterations + 1,',
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
@@ -57,7 +57,7 @@ MUTANTS = [
     ),
     Mutant(
         "one pick more than is paid for",
-        "python/fliphat/fit/iht/plan.py",
+        "python/fliphat/fit/iht/fit.py",
         '"sparsity": noise.sparsity,',
         '"sparsity": min(noise.sparsity + 1, self.dim),',
         "tests/fit/test_fit_noise.py::test_without_a_reward_noise_is_released_all_the_same",
@@ -65,7 +65,7 @@ MUTANTS = [
     ),
     Mutant(
         "Gaussian values where delta = 0",
-        "python/fliphat/fit/iht/plan.py",
+        "python/fliphat/fit/iht/fit.py",
         '"value_noise": noise.value_noise,',
         '"value_noise": "gaussian",',
         "tests/fit/test_fit_noise.py::test_pure_privacy_releases_laplace_values_and_only_it",
@@ -129,7 +129,7 @@ MUTANTS = [
     ),
     Mutant(
         "values with 2/3 of their noise",
-        "python/fliphat/fit/iht/plan.py",
+        "python/fliphat/fit/iht/fit.py",
         '"value_scale": noise.value_scale,',
         '"value_scale": noise.value_scale * 2 // 3,',
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
@@ -137,7 +137,7 @@ MUTANTS = [
     ),
     Mutant(
         "picks with 2/3 of their noise",
-        "python/fliphat/fit/iht/plan.py",
+        "python/fliphat/fit/iht/fit.py",
         '"pick_scale": noise.pick_scale,',
         '"pick_scale": noise.pick_scale * 2 // 3,',
         "tests/fit/test_fit_noise.py::test_every_episode_draws_the_noise_that_k_rounds_of_a_user_need",
@@ -162,7 +162,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: picks with 2/3 of their noise",
-        "python/fliphat/fit/pursuit/release.py",
+        "python/fliphat/fit/pursuit/fit.py",
         "1 if picks is None else picks.scale,",
         "1 if picks is None else picks.scale * 2 // 3,",
         PURSUIT_CLAIM,
@@ -194,7 +194,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: one pick more than is paid for",
-        "python/fliphat/fit/pursuit/release.py",
+        "python/fliphat/fit/pursuit/fit.py",
         "0 if picks is None else picks.count,",
         "0 if picks is None else picks.count + 1,",
         PURSUIT_CLAIM,
@@ -202,7 +202,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: further picks at the scale of one",
-        "python/fliphat/fit/pursuit/release.py",
+        "python/fliphat/fit/pursuit/fit.py",
         "1 if picks is None else picks.scale,",
         "1 if picks is None else int(picks.scale / picks.count**0.5),",
         PURSUIT_CLAIM,
@@ -210,7 +210,7 @@ MUTANTS = [
     ),
     Mutant(
         "pursuit: the vector with 2/3 of its noise",
-        "python/fliphat/fit/pursuit/release.py",
+        "python/fliphat/fit/pursuit/fit.py",
         "(gradient.sigma, moments.sigma, size.sigma),",
         "(gradient.sigma * 2 // 3, moments.sigma * 2 // 3, size.sigma * 2 // 3),",
         PURSUIT_CLAIM,
@@ -329,12 +329,12 @@ MUTANTS = [
         "        if isinstance(rows, arrays.DaskRows):\n"
         "            known, releases = parts_from_blocks(plan, rows, y)\n"
         "        else:\n"
-        "            known, releases = solvers.parts_from_rows(plan, rows, y)\n",
+        "            known, releases = parts.parts_from_rows(plan, rows, y)\n",
         "            pass\n"
         "        if isinstance(rows, arrays.DaskRows):\n"
         "            known, releases = parts_from_blocks(plan, rows, y)\n"
         "        else:\n"
-        "            known, releases = solvers.parts_from_rows(plan, rows, y)\n"
+        "            known, releases = parts.parts_from_rows(plan, rows, y)\n"
         "        if self.ledger is not None:\n"
         "            guarantee = self.ledger.spend(guarantee.rho, guarantee)\n",
         "tests/privacy/test_ledger.py::test_a_refused_fit_has_read_no_row",
@@ -391,9 +391,9 @@ MUTANTS = [
     ),
     Mutant(
         "a pilot priced for half of what a row moves",
-        "python/fliphat/fit/pursuit/pilot.py",
-        "PickNoise(STEPS, 100 * STEPS), PickNoise(STEPS, 100 * STEPS)",
-        "PickNoise(STEPS // 2, 100 * STEPS), PickNoise(STEPS // 2, 100 * STEPS)",
+        "python/fliphat/fit/pursuit/fit.py",
+        "PickNoise(PILOT_STEPS, 100 * PILOT_STEPS), PickNoise(PILOT_STEPS, 100 * PILOT_STEPS)",
+        "PickNoise(PILOT_STEPS // 2, 100 * PILOT_STEPS), PickNoise(PILOT_STEPS // 2, 100 * PILOT_STEPS)",
         "tests/fit/test_observed_draws.py::test_fits_of_every_kind_are_observed_and_charged",
         "everyone whose round is in a pilot",
     ),
@@ -407,15 +407,15 @@ MUTANTS = [
     ),
     Mutant(
         "a pilot counts in twice the steps that it is priced for",
-        "python/fliphat/fit/pursuit/pilot.py",
-        "(_MOST, STEPS),",
-        "(_MOST, 2 * STEPS),",
+        "python/fliphat/fit/pursuit/fit.py",
+        "(c.PILOT_PLACES, PILOT_STEPS),",
+        "(c.PILOT_PLACES, 2 * PILOT_STEPS),",
         "tests/fit/test_observed_draws.py::test_a_pilot_is_priced_for_the_steps_that_its_kernel_counts_in",
         "everyone whose round is in a pilot",
     ),
     Mutant(
         "a pilot priced for one round of a person",
-        "python/fliphat/fit/pursuit/pilot.py",
+        "python/fliphat/fit/pursuit/fit.py",
         "users=settings.rounds_per_user,",
         "users=1,",
         "tests/fit/test_observed_draws.py::test_a_pilot_is_priced_for_the_steps_that_its_kernel_counts_in",

@@ -8,12 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from fliphat import Iht, PrivateSparseClassifier, PrivateSparseRegressor, Pursuit, _native
-from fliphat.fit import parts
-from fliphat.fit.parts import Parts
-from fliphat.fit.pursuit.release import RowSums
+from fliphat.fit.pursuit.fit import RowSums
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.priced import PickNoise
-from fliphat.regression import solvers
+from fliphat.regression import parts, solvers
+from fliphat.regression.parts import Parts
 from regression_data import BOTH, linear, target_for
 
 ROW = 17
@@ -133,7 +132,7 @@ def test_control_a_part_chosen_by_contents_is_caught(monkeypatch):
 
         return plan.run(sums_of)
 
-    monkeypatch.setattr("fliphat.regression.solvers.parts_from_rows", leaking)
+    monkeypatch.setattr("fliphat.regression.parts.parts_from_rows", leaking)
     assert len(parts_that_differ(model, monkeypatch)) > 1 and fitted.n_iter_ > 1
 
 

@@ -4,11 +4,10 @@
 |---|---|
 | `pursuit/` | a few new columns an episode and what is not known of the public ones: a policy's default fit |
 | `dense/` | all columns, coefficients for each arm: `PrivateLinear`'s |
-| `iht/` | noisy iterative hard thresholding, of an episode or of all rows |
-| `parts` | pursuit over one data set: a regression's default fit |
-| `options`, `settings`, `kept` | what users give, a policy's public numbers, and its constants on record |
-| `base`, `known` | the interface between a policy's engine and its fit; a released estimate |
-| `release` | the three types of noise that a release can have |
+| `iht/` | noisy iterative hard thresholding |
+| `options`, `settings` | what users give, and a policy's public numbers |
+| `known` | what goes between a policy's engine and its fit |
+| `board` | what episodes earned, and the guard |
 
 Data flows one way: settings and what is known make a plan, the plan and the rows make an estimate. What plans
 a fit is never given any.
@@ -18,9 +17,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fliphat.fit.base import Fit
 from fliphat.fit.dense import Dense, DenseSettings
 from fliphat.fit.iht.fit import IhtFit
+from fliphat.fit.known import Fit
 from fliphat.fit.options import PerEpisode
 from fliphat.fit.pursuit.fit import PursuitFit
 from fliphat.fit.settings import EngineSettings, Settings

@@ -1,25 +1,28 @@
-"""The public numbers of a policy's fits, checked once."""
+"""The public numbers of a policy's fits, checked once.
+
+A policy goes on with the constants it was made with, whatever a later version would give a new one: its
+lengths, picks and clips are then the same, and its store is not refused. So all constants, as resolved for
+its budget, are written with its settings (`written_constants`). No claim of privacy depends on any of them:
+an episode's noise is priced for the parts, the numbers of picks and the shares that its plan has, and its
+scales are computed again, for the claim.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from fliphat import arguments
-from fliphat.fit import kept
 from fliphat.fit.iht import constants as defaults
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.options import Iht, PerEpisode, Pursuit, per_episode
 from fliphat.fit.pursuit.constants import Tuning
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
-__all__ = [
-    "EngineSettings",
-    "Settings",
-    "complete",
-]
+__all__ = ["EngineSettings", "Settings", "complete", "read_constants", "written_constants"]
 
 _LARGEST_DIM: Final = 2**31 - 1
 _FUNCTION: Final = "a function"
@@ -233,7 +236,7 @@ class Settings:
         for name in ("iterations", "step_size", "exploration"):
             if callable(record[name]):
                 record[name] = _FUNCTION
-        record["constants"] = kept.written(self.constants)
+        record["constants"] = written_constants(self.constants)
         return {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
 
     @classmethod
@@ -251,7 +254,7 @@ class Settings:
         for name, value in filled.items():
             if isinstance(value, list):
                 filled[name] = tuple(value)
-        filled["constants"] = kept.read(filled["constants"])
+        filled["constants"] = read_constants(filled["constants"])
         return cls(**filled)
 
 
@@ -306,3 +309,23 @@ def checked_dtype(dtype: object) -> str:
     if name not in ("float32", "float64"):
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
     return str(name)
+
+
+def written_constants(constants: Any) -> dict[str, Any] | None:
+    """Return constants, a dataclass, as a record for JSON, which keeps every bit of a float64."""
+    return None if constants is None else asdict(constants)
+
+
+def read_constants(record: Any, kind: Any = Tuning) -> Any:
+    """Return what :func:`written_constants` wrote; a constant that did not exist yet has its default.
+
+    A constant that is added to a rule must have a default that leaves the rule as it was without it.
+    """
+    if record is None:
+        return None
+    known = {field.name for field in fields(kind)}
+    if not isinstance(record, Mapping) or not known.issuperset(record):
+        raise ValueError(
+            "constants must be a record of numbers that this version knows: a newer one wrote this policy"
+        )
+    return kind(**record)

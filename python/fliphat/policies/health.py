@@ -15,10 +15,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.base import Known
 from fliphat.fit.board import Interval
 from fliphat.fit.dense import DenseSettings, KnownLinear
-from fliphat.fit.known import KnownEstimate, SparseEstimate
+from fliphat.fit.known import Known, KnownEstimate, SparseEstimate
 from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.fit.settings import Settings
 from fliphat.policies.scoreboard import Scoreboard, scoreboard

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from fliphat import html, process
 from fliphat.fit import make_fit, read_settings
-from fliphat.fit.base import Known
+from fliphat.fit.known import Known
 from fliphat.fit.options import PerEpisode
 from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine import snapshot, state

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fliphat import html
-from fliphat.fit.base import Known
 from fliphat.fit.board import UNIFORM, Earned, Interval
 from fliphat.fit.dense import DenseSettings, KnownLinear
 from fliphat.fit.dense.learning import arm_values, best_constant
+from fliphat.fit.known import Known
 from fliphat.policies.types import EpisodeFacts
 
 __all__ = ["EpisodeScore", "Scoreboard", "scoreboard"]

@@ -11,20 +11,19 @@ import numpy.typing as npt
 from fliphat import arguments, kernels
 from fliphat.fit.iht import constants as defaults
 from fliphat.fit.iht import run
-from fliphat.fit.iht.one_fit import OneFit, plan_one_fit
-from fliphat.fit.iht.plan import IhtPlan
+from fliphat.fit.iht.fit import IhtPlan
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.options import Iht, Pursuit
-from fliphat.fit.parts import PartsFit
-from fliphat.fit.release import Noise
+from fliphat.kernels._fits import Noise
 from fliphat.kernels._rows import vector
 from fliphat.privacy.guarantee import Guarantee, PrivacyWarning, state_guarantee
 from fliphat.privacy.ledger import Ledger
 from fliphat.privacy.priced import PricedRelease
 from fliphat.privacy.scales import MAX_COUNT, NoiseScales
-from fliphat.regression import data, solvers
+from fliphat.regression import data, parts, solvers
 from fliphat.regression.dask import arrays
 from fliphat.regression.dask.fit import from_blocks, parts_from_blocks
+from fliphat.regression.parts import PartsFit
 from fliphat.regression.sklearn_compat import BaseEstimator, NotFittedError
 
 __all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "LinearEstimator", "refuse_unknown"]
@@ -119,7 +118,7 @@ class LinearEstimator(BaseEstimator):
         sparsity = min(defaults.REGRESSION_SPARSITY, dim) if self.sparsity is None else self.sparsity
         sparsity = arguments.integer("sparsity", sparsity, 1, dim)
         radius = defaults.l1_radius(sparsity, feature_scale, score_scale)
-        public = OneFit(
+        public = solvers.OneFit(
             epsilon=arguments.positive("epsilon", self.epsilon),
             delta=self.delta,
             rows=rows,
@@ -152,17 +151,17 @@ class LinearEstimator(BaseEstimator):
             clip = arguments.positive(
                 "gradient_clip", defaults.regression_clip(feature_scale, residual_scale)
             )
-        return plan_one_fit(public, clip=clip, mechanism=iht.mechanism, value_noise=None, split=None)
+        return solvers.plan_one_fit(public, clip=clip, mechanism=iht.mechanism)
 
     def _release_parts(self, rows: Any, y: Any, plan: PartsFit) -> tuple[npt.NDArray[np.float64], float]:
-        guarantee = solvers.parts_guarantee(plan)
+        guarantee = parts.parts_guarantee(plan)
         if self.ledger is not None:
             assert guarantee.rho is not None  # zCDP is charged with a ledger
             guarantee = self.ledger.spend(guarantee.rho, guarantee)
         if isinstance(rows, arrays.DaskRows):
             known, releases = parts_from_blocks(plan, rows, y)
         else:
-            known, releases = solvers.parts_from_rows(plan, rows, y)
+            known, releases = parts.parts_from_rows(plan, rows, y)
         self.n_iter_ = plan.parts.count
         self.noise_ = releases
         self.guarantee_ = guarantee

@@ -2,39 +2,25 @@
 
 | solver | what it does |
 |---|---|
-| `Pursuit` | rows dealt out to a few parts, each used once: :mod:`fliphat.fit.parts` |
-| `Iht` | a fixed number of steps over all rows: :mod:`fliphat.fit.iht.one_fit` |
+| `Pursuit` | rows dealt out to a few parts, each used once: :mod:`fliphat.regression.parts` |
+| `Iht` | a fixed number of steps over all rows: :func:`plan_one_fit` |
 """
 
 from __future__ import annotations
 
-import dataclasses
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 from fliphat import arguments
-from fliphat.fit.iht.one_fit import OneFit
+from fliphat.fit.iht import constants as defaults
+from fliphat.fit.iht.fit import Budget, IhtPlan
 from fliphat.fit.options import Iht, PerEpisode, Pursuit
-from fliphat.fit.parts import PartsFit
-from fliphat.fit.pursuit.known import KnownSparse
-from fliphat.fit.pursuit.plan import PursuitPlan
-from fliphat.fit.pursuit.release import RowSums
 from fliphat.fit.settings import Settings
-from fliphat.privacy.conversion import rho_from_epsilon
-from fliphat.privacy.guarantee import NO_PICKS, Guarantee
-from fliphat.privacy.priced import PricedRelease
+from fliphat.privacy.calibration import calibrate
+from fliphat.privacy.scales import HALF_RANGE, NoiseScales
+from fliphat.regression.parts import PartsFit
 
-__all__ = [
-    "better_in_parts",
-    "may_be_parts",
-    "options_of_one_fit",
-    "parts_from_rows",
-    "parts_guarantee",
-    "plan_parts",
-]
+__all__ = ["OneFit", "better_in_parts", "may_be_parts", "options_of_one_fit", "plan_one_fit", "plan_parts"]
 
 #: Declared sizes in between leave the fourth powers that pursuit calculates with normal floats.
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-30, 1e30
@@ -44,6 +30,77 @@ _SMALLEST_SIZE, _LARGEST_SIZE = 1e-30, 1e30
 #: hard thresholding has the better classes.
 _LOGISTIC_BUDGET: Final = 50.0
 _LOGISTIC_ROWS: Final = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneFit:
+    """What a regression's fit is about; nothing here comes from the rows, except how many there are.
+
+    Steps are in units of ``1 / feature_scale**2``; None asks for a default.
+    """
+
+    epsilon: float
+    delta: float
+    rows: int
+    dim: int
+    sparsity: int
+    l1_radius: float
+    iterations: int | None
+    step_size: float | None
+    feature_scale: float
+    loss: str
+    target_clip: float | None
+    rows_per_user: int
+    warm: bool
+    seed: int | None
+
+
+def plan_one_fit(public: OneFit, *, clip: float, mechanism: str) -> IhtPlan:
+    """Plan a regression by hard thresholding, with proven noise."""
+
+    def calibrated(iterations: int, step_size: float) -> NoiseScales:
+        return calibrate(
+            epsilon=public.epsilon,
+            delta=public.delta,
+            rows=public.rows,
+            dim=public.dim,
+            sparsity=public.sparsity,
+            iterations=iterations,
+            step_size=step_size,
+            l1_radius=public.l1_radius,
+            clip=clip,
+            rounds_per_user=public.rows_per_user,
+            mechanism=mechanism,
+            fits=(),  # one fit: all rows of a user enter it
+        )
+
+    def in_units(step_size: float) -> float:
+        return arguments.positive("step_size", step_size) * public.feature_scale**-2
+
+    iterations, step = public.iterations, public.step_size
+    if iterations is None or step is None:
+        single = calibrated(1, in_units(1.0))
+        # Tiny tables count as three columns here and as two in the bandit.
+        signal = defaults.detectable(single.pick_scale / HALF_RANGE, public.rows, max(public.dim, 3))
+        steps = defaults.one_fit(signal, loss=public.loss, pure=single.delta == 0)
+        iterations = steps.iterations if iterations is None else iterations
+        step = steps.step_size if step is None else step
+    step = in_units(step)
+    return IhtPlan(
+        budget=Budget(
+            epsilon=public.epsilon, delta=float(public.delta), rounds_per_user=public.rows_per_user
+        ),
+        noise=calibrated(iterations, step),
+        episode=0,
+        dim=public.dim,
+        step_size=step,
+        l1_radius=public.l1_radius,
+        loss=public.loss,
+        reward_clip=public.target_clip,
+        warm=public.warm,
+        shrink=False,
+        seed=None if public.seed is None else (public.seed, 0),
+    )
 
 
 def options_of_one_fit(solver: Pursuit | Iht | None, rows: int, *, labels: bool) -> Iht:
@@ -61,7 +118,7 @@ def options_of_one_fit(solver: Pursuit | Iht | None, rows: int, *, labels: bool)
     numbers: dict[str, Any] = {
         name: _of_one_fit(name, getattr(given, name), rows) for name in ("iterations", "step_size")
     }
-    return dataclasses.replace(given, **numbers)
+    return replace(given, **numbers)
 
 
 def _of_one_fit(name: str, given: PerEpisode | None, rows: int) -> float | None:
@@ -111,39 +168,3 @@ def plan_parts(public: OneFit, *, intercept: bool, residual_scale: float, accoun
         seed=public.seed,
     )
     return PartsFit(settings, public.rows, accounting=accounting)
-
-
-def parts_guarantee(fit: PartsFit) -> Guarantee:
-    """Return the claim of a fit in parts: a row is in one of them, and each is within the whole claim."""
-    settings = fit.pursuit.settings
-    first = fit.plan(0, fit.begin())[1].release
-    exact = first.accounting == "exact"
-    rho = None if exact else Fraction(rho_from_epsilon(settings.epsilon, settings.delta))
-    return Guarantee(
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        rho=rho,
-        setting="regression",
-        rounds_per_user=settings.rounds_per_user,
-        user_ids_checked=False,
-        mechanism=NO_PICKS if fit.whole else "exponential",
-        value_noise="rounded_gaussian",
-        calibration="proven",
-        seeded=settings.seed is not None,
-        noise_shortfall=None,
-        release=first if exact else None,
-        kinds=fit.pursuit.kinds if exact else None,
-    )
-
-
-def parts_from_rows(
-    fit: PartsFit, rows: Any, target: npt.NDArray[np.float64]
-) -> tuple[KnownSparse, tuple[PricedRelease, ...]]:
-    """Fit rows in this process."""
-    part_of = fit.parts.of(0, rows.shape[0])
-
-    def sums_of(part: int, plan: PursuitPlan, known: KnownSparse) -> RowSums:
-        at = np.flatnonzero(part_of == part)
-        return RowSums(rows[at], target[at], np.ones(len(at), np.bool_))
-
-    return fit.run(sums_of)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fliphat.fit.base import Known
+from fliphat.fit.known import Known
 from fliphat.policies.engine.each import Single
 from fliphat.policies.health import examine
 from fliphat.policies.live import LivePolicy

@@ -1,4 +1,4 @@
-"""The constants of the dense fit. Public, and kept with a policy: see :mod:`fliphat.fit.kept`."""
+"""The constants of the dense fit. Public, and kept with a policy: see :func:`fliphat.fit.settings.read_constants`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from fliphat.fit.dense.known import KnownLinear
 from fliphat.fit.dense.learning import best_constant, learn
 from fliphat.fit.dense.settings import DenseSettings, refuse_too_large
 from fliphat.fit.known import SparseEstimate
-from fliphat.fit.release import Noise, noise_of
+from fliphat.kernels._fits import Noise, noise_of
 from fliphat.privacy.guarantee import NO_PICKS, Guarantee
 from fliphat.privacy.priced import Part, VectorNoise, fit_scales
 

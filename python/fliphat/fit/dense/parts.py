@@ -36,7 +36,7 @@ import numpy.typing as npt
 from fliphat import _native
 from fliphat.fit.board import BOARD_SQUARED, BOARD_STEPS, BOARD_WIDTH
 from fliphat.fit.dense.chain import Step
-from fliphat.fit.release import Noise
+from fliphat.kernels._fits import Noise
 
 __all__ = [
     "NAMES",

@@ -8,10 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from fliphat import arguments
-from fliphat.fit import kept
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.known import DRAWS
-from fliphat.fit.settings import checked_dtype, checked_range
+from fliphat.fit.settings import checked_dtype, checked_range, read_constants, written_constants
 from fliphat.privacy.priced import Part, VectorNoise, fit_scales
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
@@ -129,7 +128,7 @@ class DenseSettings:
     def to_dict(self) -> dict[str, Any]:
         """Return a record for JSON."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
-        written = kept.written(self.constants)
+        written = written_constants(self.constants)
         return record | {"reward_range": list(self.reward_range), "constants": written}
 
     @classmethod
@@ -140,7 +139,7 @@ class DenseSettings:
                 "the policy was made with the first rule of PrivateLinear, which is gone: go on with it in "
                 "the version that made it"
             )
-        constants = kept.read(record["constants"], DenseTuning)
+        constants = read_constants(record["constants"], DenseTuning)
         return cls(**record | {"reward_range": tuple(record["reward_range"]), "constants": constants})
 
 

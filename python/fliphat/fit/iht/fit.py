@@ -1,7 +1,11 @@
-"""Noisy iterative hard thresholding in a policy: a fit an episode.
+"""Noisy iterative hard thresholding: the plan of one fit, and a policy's fit an episode.
+
+How many coordinates are picked, how often, for how many rows of one user, with which clip and which noise is
+not written in a plan: it is read from the noise object, which was calibrated for exactly that. So what a fit
+is charged for and what it does cannot differ, and a plan cannot be made with noise for another claim.
 
 All of it is a function of public numbers: settings, the number of an episode, and what was released. Only
-`Iht.run` is given rows, and hands them to :mod:`fliphat.fit.iht.run`.
+`IhtFit.run` is given rows, and hands them to :mod:`fliphat.fit.iht.run`.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,19 +22,144 @@ import numpy.typing as npt
 
 from fliphat.fit.iht import constants as defaults
 from fliphat.fit.iht import run
-from fliphat.fit.iht.plan import Budget, EmptyPlan, IhtPlan
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.fit.options import PerEpisode, checked_iterations, checked_step_size
-from fliphat.fit.release import Noise, noise_of
 from fliphat.fit.settings import Settings
 from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.composition import Event
 from fliphat.privacy.guarantee import Guarantee, state_guarantee
 from fliphat.privacy.scales import HALF_RANGE, FitShape, NoiseScales, releases_of
 
-__all__ = ["IhtFit", "shrunk"]
+__all__ = ["Budget", "EmptyPlan", "IhtFit", "IhtPlan", "shrunk"]
 
 _Number = TypeVar("_Number", int, float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What whoever owns the rows was promised; every plan's noise is checked against it."""
+
+    epsilon: float
+    delta: float
+    rounds_per_user: int
+
+    def require_noise(self, noise: NoiseScales) -> None:
+        """Refuse noise that was calibrated for another claim."""
+        if not isinstance(noise, NoiseScales):
+            raise TypeError(f"noise must be NoiseScales, got {type(noise).__name__}")
+        for name in ("epsilon", "delta", "rounds_per_user"):
+            if getattr(noise, name) != getattr(self, name):
+                raise ValueError(
+                    f"noise must be calibrated for {name} = {getattr(self, name)!r}, "
+                    f"got noise for {getattr(noise, name)!r}"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IhtPlan:
+    """One fit by noisy iterative hard thresholding: everything it will do.
+
+    Attributes
+    ----------
+    budget : Budget
+    noise : NoiseScales
+        Rows, picks, iterations, rows of one user, gradient clip and scales.
+    episode : int
+        Number of the episode, 0 for a regression.
+    dim : int
+    step_size : float
+        eta.
+    l1_radius : float
+        C.
+    loss : {"squared", "logistic"}
+    reward_clip : float or None
+        R.
+    warm : bool
+        Whether the fit starts from an estimate released before.
+    shrink : bool
+        Whether released values are then drawn towards zero; see :func:`shrunk`.
+    seed : tuple of int, optional
+        Seed and stream of the noise, for simulation only.
+    """
+
+    budget: Budget
+    noise: NoiseScales
+    episode: int
+    dim: int
+    step_size: float
+    l1_radius: float
+    loss: str
+    reward_clip: float | None
+    warm: bool
+    shrink: bool
+    seed: tuple[int, int] | None
+
+    def __post_init__(self) -> None:
+        self.budget.require_noise(self.noise)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the fit, with or without a reward."""
+        return self.noise.rows
+
+    @property
+    def sparsity(self) -> int:
+        """Coordinates that each iteration picks."""
+        return self.noise.sparsity
+
+    @property
+    def iterations(self) -> int:
+        """Iterations, always all of them."""
+        return self.noise.iterations
+
+    @property
+    def stream(self) -> tuple[int | None, int]:
+        """Seed, if there is one, and stream of the noise."""
+        return (None, 0) if self.seed is None else self.seed
+
+    @property
+    def kernel_arguments(self) -> dict[str, Any]:
+        """What :func:`fliphat.kernels.niht` takes besides rows, rewards and a start."""
+        noise = self.noise
+        return {
+            "sparsity": noise.sparsity,
+            "iterations": noise.iterations,
+            "step_size": self.step_size,
+            "l1_radius": self.l1_radius,
+            "clip": noise.clip,
+            "pick_scale": noise.pick_scale,
+            "value_scale": noise.value_scale,
+            "mechanism": noise.mechanism,
+            "value_noise": noise.value_noise,
+            "loss": self.loss,
+            "reward_clip": self.reward_clip,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmptyPlan:
+    """An episode whose rows are not looked at: no iteration, no noise, nothing released.
+
+    Attributes
+    ----------
+    episode, rows : int
+    sparsity : int
+        Coordinates that an iteration would have picked.
+    step_size : float
+    warm : bool
+        Whether the estimate stays as it is; otherwise it is zero again.
+    """
+
+    episode: int
+    rows: int
+    sparsity: int
+    step_size: float
+    warm: bool
+
+    @property
+    def iterations(self) -> int:
+        """None are run."""
+        return 0
 
 
 class IhtFit:
@@ -49,7 +179,7 @@ class IhtFit:
             epsilon=settings.epsilon, delta=settings.delta, rounds_per_user=settings.rounds_per_user
         )
         #: Noise of an episode, by its number.
-        self.noise: Callable[[int], Noise] = functools.partial(noise_of, settings.seed)
+        self.noise: Callable[[int], run.Noise] = functools.partial(run.noise_of, settings.seed)
         self._calibrated: dict[tuple[int, int, int, float], NoiseScales] = {}
         self.settings = settings
         few = defaults.first_picks(settings.sparsity)

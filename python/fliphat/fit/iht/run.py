@@ -1,4 +1,4 @@
-"""Noisy iterative hard thresholding of a plan: private rows go in, one public estimate comes out.
+"""The release of a plan by hard thresholding: private rows go in, one public estimate comes out.
 
 Every call is a release. Running one plan twice on the same rows costs its budget twice.
 """
@@ -6,17 +6,19 @@ Every call is a release. Running one plan twice on the same rows costs its budge
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native
-from fliphat.fit.iht.plan import IhtPlan
-from fliphat.fit.release import Noise, noise_of
 from fliphat.kernels import _niht
+from fliphat.kernels._fits import Noise, noise_of
 
-__all__ = ["from_rows", "from_sums"]
+if TYPE_CHECKING:
+    from fliphat.fit.iht.fit import IhtPlan
+
+__all__ = ["Noise", "from_rows", "from_sums", "noise_of"]
 
 
 def from_rows(

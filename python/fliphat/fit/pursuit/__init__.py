@@ -4,13 +4,9 @@
 |---|---|
 | `constants` | every constant of the rule, and what it was chosen on |
 | `known` | what is told, known, planned and released |
-| `opening` | what is known at first, and the plan of an episode from what is known |
-| `plan` | an episode's plan, and the noise that it is charged for |
-| `release` | the one release of an episode: private rows in, noisy means out |
+| `plan` | what is known at first, the plan of an episode, and the noise that it is charged for |
 | `learning` | what is known after a release |
-| `scores`, `typical` | what a weighted sum says of a reward; second moments of columns that were not picked |
-| `pilot` | where rewards are, and how far apart, before anything else is asked of them |
-| `fit` | the episodes of a policy |
+| `fit` | the episodes of a policy, the one release of each, and the pilot before them |
 
 | letter | meaning |
 |---|---|
@@ -23,7 +19,8 @@
 | e, c | mean of a typical column; mean product of two of them |
 
 Three things make it work where contexts are correlated or have means. Candidates are taken relative to what
-the public columns say of a typical column (`Episode.shift`): common factors and means cancel before the clip.
-The gradient on A is taken in coordinates in which the columns are, as far as known, uncorrelated and of size
-one (`Episode.whiten`): the noise then falls on every direction alike. And the intercept is always there.
+the public columns say of a typical column (`EpisodeSteps.shift`): common factors and means cancel before the
+clip. The gradient on A is taken in coordinates in which the columns are, as far as known, uncorrelated and of
+size one (`EpisodeSteps.whiten`): the noise then falls on every direction alike. And the intercept is always
+there.
 """

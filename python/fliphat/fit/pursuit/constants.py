@@ -1,7 +1,18 @@
-"""The constants of pursuit, for small budgets and for large ones, and the clips between them. Public.
+"""Every constant of pursuit, and what it was chosen on. Public.
 
-They were found by a random search over simulated worlds (the published one, correlated contexts, many arms,
-many columns that matter, scales told wrongly) with seeds that no table reports; see ``docs/reproduction.md``.
+| constants | chosen on |
+|---|---|
+| `tuning`: small budgets, large ones, the clips between them; the first episode | simulated worlds, seeds \
+3000 to 3199, 50000 to 50149, 52000 to 52149 (published, correlated, many arms, many columns that matter, \
+scales told wrongly) |
+| `Tuning.pursued`, picks that follow one another | the same worlds, seeds 53000 to 53299, 54000 to 54119 |
+| `Tuning.most_residual` | 40 orders of the table shuttle |
+| `click_tuning` | worlds of clicks, seeds 500 to 507, about ninety variants in up to 17 of them |
+| `class_tuning`, the parts of a regression | made tables, seeds 100 to 707 (independent, correlated, few \
+factors, one-hot; both losses) |
+| the pilot, limits of what a release says of sizes | not on record: the reason stands with each |
+
+What is reported is of other seeds: see ``docs/reproduction.md``.
 """
 
 from __future__ import annotations
@@ -11,10 +22,62 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["Tuning", "at_once", "class_tuning", "click_tuning", "tuning"]
-
 #: Budgets below this mu are small.
 SMALL_BELOW: Final = 1.3
+
+# The first episode.
+
+#: What a coefficient of typical size moves a mean gradient by, in clips.
+FIRST_SIGNAL: Final = 0.235
+#: It picks at most so much of the sparsity.
+MOST_FIRST_PICKS: Final = 0.4
+#: Its length grows with the sparsity to this power.
+WIDE_ROWS: Final = 0.24
+
+# What a release says of sizes.
+
+#: Half the width of the range that rewards are expected in, in standard deviations of a reward.
+REWARD_WIDTH: Final = 4.0
+#: Residuals whose measured size is more than this share of the cap were too large to be measured: they are
+#: taken for so many times as large, and may grow by as much.
+AT_CAP: Final = 0.75
+BEYOND_CAP: Final = 3.0
+#: Smallest size of residuals, in caps; what is left of their square where all is explained, in squares.
+SMALLEST_SIZE: Final = 0.02
+NEVER_EXPLAINED: Final = 0.001
+#: Deviations of the rows' sizes from which they are asked for again.
+UNCLEAR_SIZE: Final = 1.5
+#: The square of a context's size moves by at most this factor in an episode, and by its square in all.
+MOST_MOVED: Final = 4.0
+
+# The pilot.
+
+#: Rounds times mu, and the fewest.
+PILOT_ROUNDS: Final = 45.0
+PILOT_FEWEST: Final = 60
+#: Distances reach from 2**-20 to 2**20 scales, by quarters of a factor of two.
+PILOT_OCTAVES, PILOT_QUARTERS = 20, 4
+#: Places reach this many steps to either side.
+PILOT_PLACES: Final = 2**21
+#: Distances within this factor count for a candidate: most of a normal law's, and hardly any of a far one's.
+PILOT_FACTOR: Final = math.sqrt(8.0)
+#: The distance near which most distances of two draws from a normal law are, in standard deviations.
+PILOT_DISTANCE: Final = 1.02
+#: Places are multiples of this many distances, and what is within two of these steps counts for them.
+PILOT_STEP: Final = 0.7
+
+# The parts of a regression.
+
+#: Where all columns are kept nothing is dropped, and second moments are worth more.
+WHOLE_PRUNE, WHOLE_MOMENTS = 0.0, 0.1
+#: Prior deviation of a coefficient where all columns are kept, in sizes of a residual over a column's.
+WHOLE_DOUBT: Final = 0.4
+#: Share of the sparsity that the first part picks, at least.
+PART_FIRST_PICKS: Final = 0.25
+#: Parts for up to so many rows times mu over the sparsity.
+MORE_PARTS: Final = ((20.0, 2), (40.0, 3), (200.0, 4), (500.0, 6), (math.inf, 8))
+#: No part is shorter, on average.
+SHORTEST_PART: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,19 @@ when it opens:
    far from what was told);
 3. public from here on: :mod:`fliphat.fit.pursuit` learns from these numbers and plans the next episode.
 
-What a fit is charged for is what it does: the scales of both draws are read from one
-:class:`~fliphat.privacy.priced.PricedRelease`, which can't be built for less than its price.
+Steps 1 and 2 are :func:`release`, all of it in Rust (``rust/core/src/private/episode.rs``): no sum without
+noise comes back to Python. Sums of rows that live elsewhere cross as bytes, which nothing here looks into.
+Every release costs the privacy budget once more, on the same rows as well. What a fit is charged for is what
+it does: all scales are read from one :class:`~fliphat.privacy.priced.PricedRelease`, which can't be built for
+less than its price.
+
+The **pilot**, where it is asked for, comes before all this: where rewards are, and how far apart. Some rounds
+of their own, played uniformly, buy two picks of the exponential mechanism: about how far apart two rewards
+are, on a geometric grid, and then the place where most rewards are, among multiples of that distance. Both
+count what is near a candidate, so one reward moves a count by one. What was told, and near zero, is more
+likely beforehand: a public weight of 1/(1 + j) for a candidate j octaves or steps away lets few rounds find
+what is near and lets more of them find rewards a million distances away. The rows of a pilot are never
+fitted.
 """
 
 from __future__ import annotations
@@ -24,31 +35,47 @@ import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.board import BOARD_SHARE
+from fliphat import _native
+from fliphat.fit.board import BOARD_SHARE, BOARD_WIDTH, Board
 from fliphat.fit.known import SparseEstimate
-from fliphat.fit.pursuit import pilot
+from fliphat.fit.pursuit import constants as c
 from fliphat.fit.pursuit.constants import Tuning, click_tuning, tuning
-from fliphat.fit.pursuit.known import Episode, KnownSparse, Told
+from fliphat.fit.pursuit.known import EpisodeSteps, KnownSparse, ReleasedMeans, Told
 from fliphat.fit.pursuit.learning import learn
-from fliphat.fit.pursuit.opening import begin, open_episode
-from fliphat.fit.pursuit.plan import LIMIT, PursuitPlan, priced_noise
-from fliphat.fit.pursuit.release import RowSums, Sums, release
-from fliphat.fit.release import Noise, noise_of
+from fliphat.fit.pursuit.plan import LIMIT, RADIUS, PursuitPlan, begin, centred, open_episode, priced_noise
 from fliphat.fit.settings import Settings
+from fliphat.kernels import _rows
+from fliphat.kernels._fits import Noise, noise_of
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
-from fliphat.privacy.priced import Claim, PricedRelease
+from fliphat.privacy.priced import Claim, PickNoise, PricedRelease, fit_scales
 
-__all__ = ["PursuitFit"]
+__all__ = [
+    "PILOT_NEAR",
+    "PILOT_STEPS",
+    "PilotPlan",
+    "PursuitFit",
+    "RowSums",
+    "Sums",
+    "native_rows",
+    "question",
+    "release",
+]
 
 #: Rounded scales of episodes with the same shares are closer to each other than this.
 _ROUNDED_APART: Final = 1.001
+
+#: A pilot's counts are scored in this many steps, so that a scale has digits enough.
+PILOT_STEPS: Final = 2**10
+
+#: What counts as near a candidate, of both picks.
+PILOT_NEAR: Final = (c.PILOT_FACTOR, c.PILOT_STEP)
 
 
 class PursuitFit:
@@ -78,16 +105,18 @@ class PursuitFit:
         self.settings = settings
         #: Noise of an episode, by its number.
         self.noise: Callable[[int], Noise] = functools.partial(noise_of, settings.seed)
-        self._users = settings.rounds_per_user
+        users = settings.rounds_per_user
         # Fits of a person's rows differ from episode to episode, and only zCDP adds up whatever they are.
-        only_zcdp = self._users > 1 or settings.delta < composition.SMALLEST_DELTA
+        only_zcdp = users > 1 or settings.delta < composition.SMALLEST_DELTA
         self._accounting = "zcdp" if only_zcdp else accounting or "exact"
         if self._accounting == "exact":
-            self._mu = composition.largest_factor(
-                settings.epsilon, settings.delta, [composition.Gaussian(1.0)]
-            )
+            mu = composition.largest_factor(settings.epsilon, settings.delta, [composition.Gaussian(1.0)])
         else:
-            self._mu = math.sqrt(2 * rho_from_epsilon(settings.epsilon, settings.delta)) / self._users
+            mu = math.sqrt(2 * rho_from_epsilon(settings.epsilon, settings.delta)) / users
+        self._claim = Claim(settings.epsilon, settings.delta, users, self._accounting)
+        chosen = settings.constants if constants is None else constants
+        if chosen is None:
+            chosen = (click_tuning if settings.loss == "logistic" else tuning)(mu)
         units = settings.column_scales
         self._units = None if units is None else np.asarray(units, np.float64)
         scale = settings.reward_scale
@@ -98,7 +127,7 @@ class PursuitFit:
         self.told = Told(
             dim=settings.dim,
             sparsity=settings.sparsity,
-            mu=self._mu,
+            mu=mu,
             context_scale=settings.context_scale,
             reward_scale=scale,
             intercept=settings.intercept,
@@ -106,32 +135,26 @@ class PursuitFit:
             loss=settings.loss,
             first_rows=settings.first_episode,
             pilot=settings.pilot,
-            constants=self._resolved(constants),
+            constants=chosen,
             board=constants is None and accounting is None,
             guard=settings.guard,
         )
-        if self.settings.constants is None:
-            # Written down with the other settings, as the length below: a later version's must not move this
-            # policy's.
-            settings = self.settings = dataclasses.replace(settings, constants=self.told.tuning)
-        if settings.first_episode is None:
-            # Written down with the other settings: a later version's default must not move this policy's.
-            rows = math.ceil(self.begin().rows)
-            self.settings = dataclasses.replace(settings, first_episode=rows)
+        self._begun = begin(self.told)
+        # Written down with the other settings: a later version's default must not move this policy's.
+        rows = settings.first_episode
+        if rows is None:
+            rows = math.ceil(self._begun.rows)
             self.told = dataclasses.replace(self.told, first_rows=rows)
-
-    def _resolved(self, given: Tuning | None) -> Tuning:
-        """Return the constants: those given, those of the policy's record, or this version's."""
-        kept = self.settings.constants
-        if given is not None:
-            return given
-        if kept is None:
-            return (click_tuning if self.settings.loss == "logistic" else tuning)(self._mu)
-        return kept
+            self._begun = begin(self.told)
+        if settings.constants is None or settings.first_episode is None:
+            kept = self.told.tuning if settings.constants is None else settings.constants
+            self.settings = dataclasses.replace(settings, constants=kept, first_episode=rows)
+        #: What was planned last, and from what: an episode is planned when it is sized, and when it opens.
+        self._planned: tuple[KnownSparse, PursuitPlan | PilotPlan] | None = None
 
     def begin(self) -> KnownSparse:
         """Return what the caller said."""
-        return begin(self.told)
+        return self._begun
 
     def recall(self, record: dict[str, Any]) -> KnownSparse:
         """Return what `KnownSparse.to_record` wrote."""
@@ -146,32 +169,37 @@ class PursuitFit:
     def least_rows(self, episode: int) -> int:
         """Return a length that an episode will have at least."""
         if episode == 0 and self.told.pilot:
-            return pilot.length(self._mu)
-        begin = self.begin()
-        return math.ceil(begin.rows if episode == self.told.pilot else begin.shortest)
+            return max(math.ceil(c.PILOT_ROUNDS / self.told.mu), c.PILOT_FEWEST)
+        return math.ceil(self._begun.rows if episode == self.told.pilot else self._begun.shortest)
 
-    def plan(self, episode: int, known: KnownSparse) -> PursuitPlan | pilot.PilotPlan:
+    def plan(self, episode: int, known: KnownSparse) -> PursuitPlan | PilotPlan:
         """Return the plan of the next episode."""
-        settings, constants = self.settings, self.told.tuning
         if episode != known.episodes:
             raise ValueError(f"episode must be {known.episodes}, the next one, got {episode}")
+        if self._planned is not None and self._planned[0] is known:
+            return self._planned[1]
+        plan: PursuitPlan | PilotPlan
         if episode == 0 and self.told.pilot:
-            return pilot.plan(self.told, settings, self._accounting)
-        steps = open_episode(known, self.told)
-        return PursuitPlan(
-            episode=episode,
-            dim=settings.dim,
-            steps=steps,
-            release=self._release(steps),
-            signed=constants.signed,
-            octaves=constants.octaves,
-            told=self.told,
-            units=self._units,
-        )
+            plan = self._pilot_plan()
+        else:
+            settings, constants = self.settings, self.told.tuning
+            steps = open_episode(known, self.told)
+            plan = PursuitPlan(
+                episode=episode,
+                dim=settings.dim,
+                steps=steps,
+                release=self._release(steps),
+                signed=constants.signed,
+                octaves=constants.octaves,
+                told=self.told,
+                units=self._units,
+            )
+        self._planned = (known, plan)
+        return plan
 
     def run(
         self,
-        plan: PursuitPlan | pilot.PilotPlan,
+        plan: PursuitPlan | PilotPlan,
         rows: Any,
         rewards: npt.NDArray[np.float64],
         present: npt.NDArray[np.bool_],
@@ -183,8 +211,8 @@ class PursuitFit:
         if rows.shape != (plan.rows, self.told.dim):
             shape = (plan.rows, self.told.dim)
             raise ValueError(f"rows must have the plan's shape {shape}, got {rows.shape}")
-        if isinstance(plan, pilot.PilotPlan):
-            return pilot.run(plan, rewards, present, known, self.noise(plan.episode))
+        if isinstance(plan, PilotPlan):
+            return _run_pilot(plan, rewards, present, known, self.noise(plan.episode))
         return self.run_sums(plan, RowSums(rows, rewards, present), known)
 
     def run_sums(self, plan: PursuitPlan, private: RowSums | Sums, known: KnownSparse) -> KnownSparse:
@@ -194,10 +222,19 @@ class PursuitFit:
         released = release(plan, private, known, self.noise(plan.episode))
         return learn(known, self.told, plan.steps, released)
 
-    def facts(self, plan: PursuitPlan | pilot.PilotPlan, known: KnownSparse) -> dict[str, Any]:
+    def facts(self, plan: PursuitPlan | PilotPlan, known: KnownSparse) -> dict[str, Any]:
         """Return what may be told about a finished fit."""
-        if isinstance(plan, pilot.PilotPlan):
-            return pilot.facts(plan)
+        if isinstance(plan, PilotPlan):  # it releases no estimate
+            return {
+                "episode": plan.episode,
+                "rounds": plan.rows,
+                "sparsity": 0,
+                "iterations": 0,
+                "step_size": 1.0,
+                "warm": False,
+                "noise_scale": 0.0,
+                "smallest_coefficient": math.inf,
+            }
         steps, n = plan.steps, plan.rows
         value_noise = plan.parts[0].sigma * steps.value_clip / LIMIT / n
         pick_scale = 0 if plan.picks is None else plan.picks.scale
@@ -252,14 +289,175 @@ class PursuitFit:
                     release = priced_noise(self._claim, 1 + picks, picks, tuple(shares.items()))
                     found.append([event.scaled(_ROUNDED_APART) for event in release.events])
         if told.pilot:
-            first = pilot.plan(told, self.settings, self._accounting).release
-            found.append(list(first.events))
+            found.append(list(self._pilot_plan().release.events))
         return found
 
-    @property
-    def _claim(self) -> Claim:
-        return Claim(self.settings.epsilon, self.settings.delta, self._users, self._accounting)
-
-    def _release(self, steps: Episode) -> PricedRelease:
+    def _release(self, steps: EpisodeSteps) -> PricedRelease:
         """Return noise for an episode: its shares of the budget, at the smallest scales the claim allows."""
         return priced_noise(self._claim, len(steps.whiten), steps.picks, tuple(steps.shares.items()))
+
+    def _pilot_plan(self) -> PilotPlan:
+        """Return the plan of the pilot: replacing one row changes one distance and one place, each by 1."""
+        settings = self.settings
+        release = fit_scales(
+            [PickNoise(PILOT_STEPS, 100 * PILOT_STEPS), PickNoise(PILOT_STEPS, 100 * PILOT_STEPS)],
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            users=settings.rounds_per_user,
+            accounting=self._accounting,
+        )
+        return PilotPlan(told=self.told, rows=self.least_rows(0), release=release)
+
+
+# The release
+
+
+class Sums(Protocol):
+    """Private integers of rows that live elsewhere, each eight bytes, the lowest first.
+
+    Each method is called at most once, in this order; `further` after each pick but the last.
+    """
+
+    def numbers(self) -> bytes:
+        """Return the sums of the three numbers of whole rows."""
+
+    def candidates(self) -> bytes:
+        """Return the sums that columns are picked by, one a column."""
+
+    def further(self, columns: list[int], signs: list[int]) -> bytes:
+        """Return the sums that the next column is picked by, after these."""
+
+    def vector(self, columns: list[int], signs: list[int]) -> bytes:
+        """Return what is released of the public and the picked columns.
+
+        Gradients, second moments on and above the diagonal row after row, the residuals' size and, if it is
+        asked for, what was earned.
+        """
+
+
+class RowSums(NamedTuple):
+    """Rows of this process, rewards and which of them came. Private."""
+
+    rows: Any
+    rewards: npt.NDArray[np.float64]
+    present: npt.NDArray[np.bool_]
+
+
+def question(plan: PursuitPlan, known: KnownSparse) -> _native.PursuitQuestion:
+    """Return all that the release of a plan asks of rows, with the noise that was priced for it. Public."""
+    steps, picks, told = plan.steps, plan.picks, plan.told
+    gradient, moments, size, *board = plan.parts
+    return _native.PursuitQuestion(
+        known.columns,
+        known.theta,
+        steps.shift,
+        plan.units,
+        (steps.one, told.loss, told.reward_range, steps.pick_clip),
+        (
+            0 if picks is None else picks.count,
+            1 if picks is None else picks.scale,
+            plan.signed,
+            # The last one's sign is of use only as what its coefficient starts from.
+            not steps.assumed or told.tuning.guess != 0,
+            steps.assumed,
+        ),
+        steps.whiten,
+        (steps.value_clip, RADIUS, RADIUS / steps.ball, steps.size_cap),
+        (gradient.sigma, moments.sigma, size.sigma),
+        (plan.octaves, [part.sigma for part in plan.row_parts]) if plan.row_parts else None,
+        (*steps.reward_range, board[0].sigma) if steps.reward_range else None,
+    )
+
+
+def release(plan: PursuitPlan, private: RowSums | Sums, known: KnownSparse, noise: Noise) -> ReleasedMeans:
+    """Release an episode of pursuit."""
+    asked = question(plan, known)
+    if isinstance(private, RowSums):
+        rows, rewards, present = private
+        numbers, columns, signs, vector = _native.release_rows(
+            asked, native_rows(rows), np.ascontiguousarray(rewards, np.float64), present.view(np.uint8), noise
+        )
+    else:
+        numbers, columns, signs, vector = _native.release_sums(asked, private, noise)
+    steps, n, units = plan.steps, plan.rows, plan.units
+    m, scale = len(steps.whiten), RADIUS / steps.ball
+    gradient, moments, size, *board = plan.parts
+    gradient_step, size_step = steps.value_clip / LIMIT, steps.size_cap / LIMIT
+    row_numbers = row_noise = None
+    if plan.row_parts:
+        row_steps = np.array([plan.octaves, 1.0, 1.0]) / LIMIT / n
+        row_numbers = tuple((numbers * row_steps).tolist())
+        row_noise = tuple((np.array([part.sigma for part in plan.row_parts]) * row_steps).tolist())
+    earned = None
+    if steps.reward_range:
+        vector, last = vector[:-BOARD_WIDTH], vector[-BOARD_WIDTH:]
+        earned = Board.of(n, steps.reward_range, last, board[0].sigma)
+    means = vector / n
+    return ReleasedMeans(
+        columns=columns,
+        units=np.ones(len(columns)) if units is None else units[columns],
+        signs=signs,
+        gradient=means[:m] * gradient_step,
+        gradient_noise=gradient.sigma * gradient_step / n,
+        moments=means[_square(m)] / scale**2,
+        moment_noise=moments.sigma / scale**2 / n,
+        size=float(means[-1] * size_step),
+        size_noise=size.sigma * size_step / n,
+        rows=row_numbers,
+        rows_noise=row_noise,
+        board=earned,
+    )
+
+
+def native_rows(rows: Any) -> Any:
+    """Return rows as native functions take them."""
+    return rows if isinstance(rows, np.ndarray) else _rows.native(_rows.sparse_rows("rows", rows))
+
+
+@functools.lru_cache(maxsize=256)
+def _square(m: int) -> npt.NDArray[np.intp]:
+    """Return the places in the vector of a square's second moments."""
+    above, right = np.triu_indices(m)
+    square = np.empty((m, m), np.intp)
+    square[above, right] = square[right, above] = m + np.arange(len(above))
+    return square
+
+
+# The pilot
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PilotPlan:
+    """Everything a pilot will do."""
+
+    told: Told
+    rows: int
+    release: PricedRelease
+    episode: int = 0
+
+
+def _run_pilot(
+    plan: PilotPlan,
+    rewards: npt.NDArray[np.float64],
+    present: npt.NDArray[np.bool_],
+    known: KnownSparse,
+    noise: Noise,
+) -> KnownSparse:
+    """Release centre and spread of the rewards, and return what is known then."""
+    points = np.arange(-c.PILOT_OCTAVES * c.PILOT_QUARTERS, c.PILOT_OCTAVES * c.PILOT_QUARTERS + 1)
+    octaves = points / c.PILOT_QUARTERS
+    distances = plan.told.reward_scale * 2.0**octaves
+    first, second = (pick.scale for pick in plan.release.noise if isinstance(pick, PickNoise))
+    at, place = _native.release_pilot(
+        rewards,
+        present.view(np.uint8),
+        distances,
+        np.log1p(np.abs(octaves)),
+        PILOT_NEAR,
+        (c.PILOT_PLACES, PILOT_STEPS),
+        (first, second),
+        noise,
+    )
+    distance = float(distances[at])
+    found = centred(known, plan.told, place * c.PILOT_STEP * distance, distance / c.PILOT_DISTANCE)
+    return dataclasses.replace(found, episodes=known.episodes + 1)

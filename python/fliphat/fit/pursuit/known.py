@@ -1,4 +1,4 @@
-"""What pursuit was told, what it knows, what an episode will do, and what its fit released. Public."""
+"""What pursuit was told, what it knows, what an episode will do, and the means that it released. Public."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fliphat.fit.board import Board, Earned
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.pursuit.constants import Tuning, tuning
 
-__all__ = ["Episode", "KnownSparse", "Released", "Told"]
+__all__ = ["EpisodeSteps", "KnownSparse", "ReleasedMeans", "Told"]
 
 _Vector = npt.NDArray[np.float64]
 _Columns = npt.NDArray[np.int64]
@@ -187,7 +187,7 @@ class KnownSparse:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Episode:
+class EpisodeSteps:
     """What an episode's fit does, fixed when the episode opens. Noise aside, which is calibrated to it.
 
     Attributes
@@ -233,7 +233,7 @@ class Episode:
     reward_range: tuple[float, float] | None = None
 
 
-class Released(NamedTuple):
+class ReleasedMeans(NamedTuple):
     """What one fit released: means over the episode's rows, with the standard deviations of their noise.
 
     ``rows`` has the mean of three numbers of each row (log2 of its size over x, its mean over its size, and

@@ -11,20 +11,34 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc
 
-from fliphat.fit.board import Earned
-from fliphat.fit.pursuit.constants import Tuning
-from fliphat.fit.pursuit.known import Episode, KnownSparse, Released, Told
-from fliphat.fit.pursuit.opening import FAINT, centred, fewest_picks
-from fliphat.fit.pursuit.scores import MEAN_SIZE, mean_slope, within_odds
-from fliphat.fit.pursuit.typical import averaged
-from fliphat.kernels import _fits as fit_kernels
+from fliphat import _native
+from fliphat.fit.pursuit.constants import (
+    AT_CAP,
+    BEYOND_CAP,
+    MOST_MOVED,
+    NEVER_EXPLAINED,
+    SMALLEST_SIZE,
+    UNCLEAR_SIZE,
+    Tuning,
+)
+from fliphat.fit.pursuit.known import EpisodeSteps, KnownSparse, ReleasedMeans, Told
+from fliphat.fit.pursuit.plan import (
+    FAINT,
+    MEAN_SIZE,
+    averaged,
+    centred,
+    fewest_picks,
+    mean_slope,
+    within_odds,
+)
+from fliphat.kernels._fits import KalmanRule, KalmanStep
 
 __all__ = ["learn"]
 
 _Vector = npt.NDArray[np.float64]
 
 
-def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) -> KnownSparse:
+def learn(known: KnownSparse, told: Told, episode: EpisodeSteps, released: ReleasedMeans) -> KnownSparse:
     """Return what is known after an episode: a Kalman step, pruning, and the scales of the next."""
     t, x, r, n = told.tuning, episode.one, known.residual_size, episode.rows
     new, slope, p = released.columns, mean_slope(known, told), len(released.columns)
@@ -32,7 +46,7 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     cut = _share_in_ball(len(released.gradient), t.ball)
     fresh, weight = released.moments / cut, (cut / released.moment_noise) ** 2
     coefficient = r / x / slope * within_odds(known, told)
-    rule = fit_kernels.KalmanRule(
+    rule = KalmanRule(
         one=x,
         weight=weight,
         spread=t.moment_prior * x**4,
@@ -47,18 +61,22 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         prune=t.prune,
         stand_out=t.stand_out,
     )
-    step = fit_kernels.kalman_step(
-        known.theta,
-        known.covariance,
-        known.moments,
-        known.precision,
-        released.gradient,
-        fresh,
-        released.signs * (t.guess * coefficient),
-        whiten=episode.whiten,
-        typical=episode.typical,
-        rule=rule,
-        most=told.sparsity,
+    # The native function itself: all of these arrays were made here, in the types that it takes.
+    start: _Vector = released.signs * np.float64(t.guess * coefficient)
+    step = KalmanStep(
+        *_native.kalman_step(
+            known.theta,
+            known.covariance,
+            known.moments,
+            known.precision,
+            released.gradient,
+            fresh,
+            start,
+            episode.whiten,
+            episode.typical,
+            rule,
+            told.sparsity,
+        )
     )
     found = step.found
     picks, rows, quiet = known.picks, known.rows, 0 if 2 * found >= p > 0 else known.quiet + 1
@@ -71,15 +89,19 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
     rows = max(rows, known.shortest)
     # Scales.
     explained, unknown = slope**2 * step.explained, slope**2 * step.unknown
-    residual = _residual_size(known, episode, released, explained, unknown, t)
+    at_cap = released.size > AT_CAP * episode.size_cap
+    residual = _residual_size(known, episode, released, explained, unknown, at_cap, t)
     if told.reward_range is not None and told.loss == "squared" and t.most_residual:
         # What is not known of columns that arms no longer show is no reason to expect more than there can be.
         residual = min(residual, t.most_residual * (told.reward_range[1] - told.reward_range[0]))
-    if told.intercept and _at_cap(released, episode):
+    if told.intercept and at_cap:
         # Gradients were cut, too: how far off the mean reward is, they did not say.
         doubt = (t.intercept_prior * residual / slope) ** 2
         step.covariance[0, 0] = max(step.covariance[0, 0], doubt)
     of_new = _of_new(fresh, len(known.columns))
+    earned = known.earned
+    if released.board is not None:
+        earned = earned.after(released.board, uniform=known.fits == 0, guard=told.guard)
     context = _context_size(known, released, of_new, weight, t)
     typical = _typical_measured(known, released, of_new, weight, context["context_size"])
     kept = step.keep[1:]
@@ -97,19 +119,13 @@ def learn(known: KnownSparse, told: Told, episode: Episode, released: Released) 
         residual_size=residual,
         quiet=quiet,
         found=(*known.found, found),
-        earned=_earned(known, told, released),
+        earned=earned,
         **context,
         **typical,
     )
     if known.doubted and known.start_size != known.told_size == learned.start_size:
         return _forgotten(learned, told)
     return learned
-
-
-def _earned(known: KnownSparse, told: Told, released: Released) -> Earned:
-    if released.board is None:
-        return known.earned
-    return known.earned.after(released.board, uniform=known.fits == 0, guard=told.guard)
 
 
 def _forgotten(known: KnownSparse, told: Told) -> KnownSparse:
@@ -136,27 +152,27 @@ def _share_in_ball(m: int, ball: float) -> float:
     return float(inside + ball * (1 - gammainc(m / 2, ball * m / 2)))
 
 
-def _at_cap(released: Released, episode: Episode) -> bool:
-    """Return whether residuals are too large to have been measured."""
-    return released.size > 0.75 * episode.size_cap
-
-
 def _residual_size(
-    known: KnownSparse, episode: Episode, released: Released, explained: float, unknown: float, t: Tuning
+    known: KnownSparse,
+    episode: EpisodeSteps,
+    released: ReleasedMeans,
+    explained: float,
+    unknown: float,
+    at_cap: bool,
+    t: Tuning,
 ) -> float:
     """Return r for the next episode: as measured, less what the step explains, plus what is not known."""
-    r, cap = known.residual_size, episode.size_cap
-    size = max(released.size, 0.02 * cap)
-    capped = _at_cap(released, episode)
-    if capped:
-        size *= 3
+    r = known.residual_size
+    size = max(released.size, SMALLEST_SIZE * episode.size_cap)
+    if at_cap:
+        size *= BEYOND_CAP
     else:
         foreseen = r / MEAN_SIZE
         prior = ((1.0 if known.fits == 0 else t.size_doubt) * foreseen) ** 2
         size = (size * prior + foreseen * released.size_noise**2) / (prior + released.size_noise**2)
     square = (MEAN_SIZE * size) ** 2
-    left = math.sqrt(max(square - explained, 0.0) + unknown + 0.001 * square)
-    return min(left, (3.0 if capped else t.largest_growth) * r)
+    after = math.sqrt(max(square - explained, 0.0) + unknown + NEVER_EXPLAINED * square)
+    return min(after, (BEYOND_CAP if at_cap else t.largest_growth) * r)
 
 
 class _OfNew(NamedTuple):
@@ -179,7 +195,7 @@ def _of_new(fresh: _Vector, k: int) -> _OfNew:
 
 
 def _context_size(
-    known: KnownSparse, released: Released, new: _OfNew, weight: float, t: Tuning
+    known: KnownSparse, released: ReleasedMeans, new: _OfNew, weight: float, t: Tuning
 ) -> dict[str, Any]:
     """Return x for the next episode, from the columns that were new: those of A are chosen by the arms."""
     x, start = known.context_size, known.start_size
@@ -192,7 +208,7 @@ def _context_size(
         octaves = float(released.rows[0]) + math.log2(x / told)
         octaves = (known.octaves * known.octaves_weight + octaves * weight_now) / sure
         far = abs(octaves) > max(1.0, t.far_size / math.sqrt(sure))
-        unclear = abs(octaves) > max(1.0, 1.5 / math.sqrt(sure))
+        unclear = abs(octaves) > max(1.0, UNCLEAR_SIZE / math.sqrt(sure))
         doubt = {"octaves": octaves, "octaves_weight": sure, "doubted": bool(unclear) and not known.doubted}
         if far or start != told:
             # Columns measured in a ball of another size say nothing.
@@ -203,13 +219,13 @@ def _context_size(
     each = weight * x**4 / 2
     sure = known.size_weight + new.columns * each
     moved = each * (new.squares / (x * x) - new.columns) / (1 / t.context_prior + sure)
-    square = x * x * min(max(1 + moved, 0.25), 4.0)
-    size = math.sqrt(min(max(square, start**2 / 16), 16 * start**2))
+    square = x * x * min(max(1 + moved, 1 / MOST_MOVED), MOST_MOVED)
+    size = math.sqrt(min(max(square, start**2 / MOST_MOVED**2), MOST_MOVED**2 * start**2))
     return {"context_size": size, "start_size": start, "size_weight": sure, **doubt}
 
 
 def _typical_measured(
-    known: KnownSparse, released: Released, new: _OfNew, weight: float, x: float
+    known: KnownSparse, released: ReleasedMeans, new: _OfNew, weight: float, x: float
 ) -> dict[str, Any]:
     """Return e and c with their precisions, from whole rows and from the columns that were new."""
     mean, sure_mean = known.typical_mean, known.typical_mean_weight

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fliphat import _native
 from fliphat._native import SecureNoise, SeededNoise
-from fliphat.fit.pursuit import pilot
+from fliphat.fit.pursuit.fit import PILOT_NEAR, PILOT_STEPS, PilotPlan
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Case
 from fliphat.policies.fliphat import FLIPHAT
@@ -41,13 +41,13 @@ def pilot_cases() -> list[Case]:
 def _case(name: str, rounds: int, covered: int, divide: int = 1, broken: str | None = None) -> Case:
     policy = FLIPHAT(2, 1, _EPSILON, _DELTA, reward_scale="estimate", rounds_per_user=covered)
     plan = policy._fit.plan(0, policy._fit.begin())
-    assert isinstance(plan, pilot.PilotPlan)
+    assert isinstance(plan, PilotPlan)
     first, second = (pick.scale // divide for pick in plan.release.noise if isinstance(pick, PickNoise))
 
     def outcomes(side: int, runs: int, seed: int | None) -> npt.NDArray[np.uint64]:
         rewards = np.array(_OTHERS + (_SIDES[side], 0.0) * (rounds - 1) + (_SIDES[side],))
         present, equal = np.ones(len(rewards), np.uint8), np.zeros(len(_DISTANCES))
-        asked = (_DISTANCES, equal, pilot.NEAR, (_MOST, pilot.STEPS), (first, second))
+        asked = (_DISTANCES, equal, PILOT_NEAR, (_MOST, PILOT_STEPS), (first, second))
         found = []
         for run in range(runs):
             # Seeded noise begins anew in every release: each has a stream of its own.

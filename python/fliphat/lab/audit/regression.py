@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fliphat._native import RecordingNoise
-from fliphat.fit.iht.plan import IhtPlan
+from fliphat.fit.iht.fit import IhtPlan
 from fliphat.fit.options import Iht
 from fliphat.lab.audit.cases import DIM, PUSH, ROWS, SPARSITY, Case, push_views, pushed_sides
 from fliphat.lab.audit.replay import Recording, replaying

@@ -140,7 +140,7 @@ def _columns(known: KnownSparse, world: World) -> tuple[_Columns, _Array]:
 
 
 class _Drawn:
-    """An episode's sums (:class:`fliphat.fit.pursuit.release.Sums`), of rows that are drawn."""
+    """An episode's sums (:class:`fliphat.fit.pursuit.fit.Sums`), of rows that are drawn."""
 
     def __init__(
         self, plan: PursuitPlan, known: KnownSparse, world: World, signs: _Array, rng: np.random.Generator

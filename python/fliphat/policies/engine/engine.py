@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.contexts import Crossed
-from fliphat.fit.base import Fit, Known
+from fliphat.fit.known import Fit, Known
 from fliphat.kernels import _rows
 from fliphat.policies.engine import files, inputs
 from fliphat.policies.engine.age import Ages

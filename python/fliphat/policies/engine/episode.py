@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.base import EpisodePlan, Known
+from fliphat.fit.known import EpisodePlan, Known
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.inputs import DIGEST_BYTES
 from fliphat.policies.engine.lifecycle import Life, step
@@ -41,7 +41,7 @@ class Released:
     known: Known
     mark: str  # a random name, by which a witness tells this release from a copy's
     next_room: int
-    totals: bytes | None = None  # secret: see `fliphat.fit.base.FitWithTotals`
+    totals: bytes | None = None  # secret: see `fliphat.fit.known.FitWithTotals`
 
 
 class Episode:

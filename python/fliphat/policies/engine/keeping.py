@@ -110,7 +110,7 @@ class Release(NamedTuple):
     next_room : int
         Rounds of the episode after it.
     totals : bytes or None
-        Secret, and shown to nobody; see :class:`fliphat.fit.base.FitWithTotals`.
+        Secret, and shown to nobody; see :class:`fliphat.fit.known.FitWithTotals`.
     """
 
     facts: dict[str, Any]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native
-from fliphat.fit.base import Known
+from fliphat.fit.known import Known
 from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.policies.engine import inputs
 

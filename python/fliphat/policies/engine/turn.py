@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from fliphat.fit.base import Fit, FitWithTotals, Known
+from fliphat.fit.known import Fit, FitWithTotals, Known
 from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine.episode import Episode, Released
 from fliphat.policies.engine.keeping import Release

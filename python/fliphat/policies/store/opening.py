@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fliphat.fit import kept
-from fliphat.fit.base import Fit
 from fliphat.fit.dense import DenseTuning
+from fliphat.fit.known import Fit
 from fliphat.fit.pursuit.constants import Tuning
+from fliphat.fit.settings import read_constants
 from fliphat.policies.engine import snapshot
 from fliphat.policies.engine.age import Ages
 from fliphat.policies.engine.engine import Engine
@@ -53,7 +53,7 @@ def kept_choices(store: Store) -> KeptChoices | None:
     try:
         record = recorded_settings(store)
         fit, accounting = record["fit"], record["accounting"]
-        constants = kept.read(record["constants"], DenseTuning if fit == "dense" else Tuning)
+        constants = read_constants(record["constants"], DenseTuning if fit == "dense" else Tuning)
     except (StoreError, ValueError, LookupError, TypeError):
         return None
     return KeptChoices(fit, accounting, constants) if isinstance(fit, str) else None

@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from fliphat import __version__
 from fliphat._native import add_sums, partial_gradient, partial_sums
-from fliphat.fit.parts import Parts
+from fliphat.fit.pursuit.fit import native_rows
+from fliphat.fit.pursuit.fit import question as asked
 from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.fit.pursuit.plan import PursuitPlan
-from fliphat.fit.pursuit.release import native_rows
-from fliphat.fit.pursuit.release import question as asked
 from fliphat.kernels._rows import is_sparse
 from fliphat.regression import data
 from fliphat.regression import labels as labels_of
+from fliphat.regression.parts import Parts
 
 __all__ = [
     "Block",

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.iht import run
-from fliphat.fit.iht.plan import IhtPlan
-from fliphat.fit.parts import PartsFit
+from fliphat.fit.iht.fit import IhtPlan
 from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.fit.pursuit.plan import PursuitPlan
 from fliphat.privacy.priced import PricedRelease
 from fliphat.regression.dask import blocks as on_worker
 from fliphat.regression.dask import cluster
 from fliphat.regression.dask.arrays import DaskRows, DaskTarget
+from fliphat.regression.parts import PartsFit
 
 __all__ = ["from_blocks", "parts_from_blocks"]
 
@@ -140,7 +140,7 @@ class _BlockSums:
 def parts_from_blocks(
     fit: PartsFit, rows: DaskRows, target: DaskTarget
 ) -> tuple[KnownSparse, tuple[PricedRelease, ...]]:
-    """Fit where the rows are; bit for bit what :func:`fliphat.regression.solvers.parts_from_rows` does."""
+    """Fit where the rows are; bit for bit what :func:`fliphat.regression.parts.parts_from_rows` does."""
     blocks = _prepared(rows, target, None, finite=True)
     begins = [0, *itertools.accumulate(rows.lengths)][:-1]
     asked: list[_BlockSums] = []

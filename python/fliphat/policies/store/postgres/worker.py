@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from fliphat import process
 from fliphat.contexts import Crossed
-from fliphat.fit.base import Fit, Known
+from fliphat.fit.known import Fit, Known
 from fliphat.kernels._rows import Sparse
 from fliphat.policies.engine import inputs, lifecycle
 from fliphat.policies.engine.age import Ages

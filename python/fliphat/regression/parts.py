@@ -14,23 +14,33 @@ pick, and all of them are measured from the first part on.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments
-from fliphat.fit.pursuit.constants import at_once, class_tuning
-from fliphat.fit.pursuit.fit import PursuitFit
+from fliphat.fit.pursuit.constants import (
+    MORE_PARTS,
+    PART_FIRST_PICKS,
+    SHORTEST_PART,
+    WHOLE_DOUBT,
+    WHOLE_MOMENTS,
+    WHOLE_PRUNE,
+    at_once,
+    class_tuning,
+)
+from fliphat.fit.pursuit.fit import PursuitFit, RowSums, Sums
 from fliphat.fit.pursuit.known import KnownSparse, Told
 from fliphat.fit.pursuit.plan import PursuitPlan
-from fliphat.fit.pursuit.release import RowSums, Sums
 from fliphat.fit.settings import Settings
+from fliphat.privacy.conversion import rho_from_epsilon
+from fliphat.privacy.guarantee import NO_PICKS, Guarantee
 from fliphat.privacy.priced import PricedRelease
 
-__all__ = ["Parts", "PartsFit"]
+__all__ = ["Parts", "PartsFit", "parts_from_rows", "parts_guarantee"]
 
 #: 2**64 over the golden ratio, made odd: its multiples are spread evenly, over any stretch of them.
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -38,26 +48,8 @@ _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 #: Positions looked at together when lengths are counted.
 _COUNTED_TOGETHER: Final = 1 << 20
 
-# Chosen on made tables (independent, correlated, few factors, one-hot; squared and logistic loss), with seeds
-# that no table reports.
-
-#: Where all columns are kept nothing is dropped, and second moments are worth more.
-_WHOLE_PRUNE, _WHOLE_MOMENTS = 0.0, 0.1
-
-#: Prior deviation of a coefficient where all columns are kept, in sizes of a residual over a column's.
-_DOUBT: Final = 0.4
-
-#: Share of the sparsity that the first part picks, at least.
-_FIRST_PICKS: Final = 0.25
-
 #: Slope of the sigmoid at zero.
 _STEEPEST_SIGMOID: Final = 0.25
-
-#: Parts for up to so many rows times mu over the sparsity.
-_MORE_PARTS: Final = ((20.0, 2), (40.0, 3), (200.0, 4), (500.0, 6), (math.inf, 8))
-
-#: No part is shorter, on average.
-_SHORTEST: Final = 8
 
 #: Sums of one part's rows, given its number, its plan and what the plan was made from.
 _SumsOf: TypeAlias = Callable[[int, PursuitPlan, KnownSparse], RowSums | Sums]
@@ -144,7 +136,7 @@ class PartsFit:
         self.lengths = self.parts.lengths
         constants = at_once(told.tuning, told.mu)
         if self.whole:
-            constants = dataclasses.replace(constants, prune=_WHOLE_PRUNE, moment_share=_WHOLE_MOMENTS)
+            constants = dataclasses.replace(constants, prune=WHOLE_PRUNE, moment_share=WHOLE_MOMENTS)
         settings = dataclasses.replace(settings, first_episode=self.lengths[0])
         self.pursuit = PursuitFit(settings, constants=constants, accounting=accounting)
 
@@ -160,7 +152,7 @@ class PartsFit:
         if len(known.columns) and (self.whole or last):
             picks = 0.0  # the last parts measure what the others found
         elif part == 0:
-            picks = max(picks, _FIRST_PICKS * self.pursuit.told.sparsity)
+            picks = max(picks, PART_FIRST_PICKS * self.pursuit.told.sparsity)
         known = dataclasses.replace(known, rows=float(self.lengths[part]), picks=picks)
         plan = self.pursuit.plan(part, known)
         assert isinstance(plan, PursuitPlan)  # a pilot is a bandit's
@@ -183,7 +175,7 @@ def _with_all_columns(known: KnownSparse, told: Told) -> KnownSparse:
     """Return what is known with every column in the estimate, at zero."""
     d, x = told.dim, known.context_size
     slope = _STEEPEST_SIGMOID if told.loss == "logistic" else 1.0
-    covariance = np.diag(np.full(1 + d, (_DOUBT * known.residual_size / x / slope) ** 2))
+    covariance = np.diag(np.full(1 + d, (WHOLE_DOUBT * known.residual_size / x / slope) ** 2))
     covariance[0, 0] = known.covariance[0, 0]
     moments = np.diag(np.full(1 + d, x * x))
     moments[0, 0] = 1.0
@@ -203,5 +195,41 @@ def _how_many(rows: int, budget: float, whole: bool) -> int:
     if whole:
         count = round(min(max((budget + 4) / 8, 1.0), 6.0))
     else:
-        count = next(parts for most, parts in _MORE_PARTS if budget <= most)
-    return max(min(count, rows // _SHORTEST), 1)
+        count = next(parts for most, parts in MORE_PARTS if budget <= most)
+    return max(min(count, rows // SHORTEST_PART), 1)
+
+
+def parts_guarantee(fit: PartsFit) -> Guarantee:
+    """Return the claim of a fit in parts: a row is in one of them, and each is within the whole claim."""
+    settings = fit.pursuit.settings
+    first = fit.plan(0, fit.begin())[1].release
+    exact = first.accounting == "exact"
+    rho = None if exact else Fraction(rho_from_epsilon(settings.epsilon, settings.delta))
+    return Guarantee(
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        rho=rho,
+        setting="regression",
+        rounds_per_user=settings.rounds_per_user,
+        user_ids_checked=False,
+        mechanism=NO_PICKS if fit.whole else "exponential",
+        value_noise="rounded_gaussian",
+        calibration="proven",
+        seeded=settings.seed is not None,
+        noise_shortfall=None,
+        release=first if exact else None,
+        kinds=fit.pursuit.kinds if exact else None,
+    )
+
+
+def parts_from_rows(
+    fit: PartsFit, rows: Any, target: npt.NDArray[np.float64]
+) -> tuple[KnownSparse, tuple[PricedRelease, ...]]:
+    """Fit rows in this process."""
+    part_of = fit.parts.of(0, rows.shape[0])
+
+    def sums_of(part: int, plan: PursuitPlan, known: KnownSparse) -> RowSums:
+        at = np.flatnonzero(part_of == part)
+        return RowSums(rows[at], target[at], np.ones(len(at), np.bool_))
+
+    return fit.run(sums_of)
