@@ -329,7 +329,7 @@ def _select_again(play):
     assert before in (play.rounds, play.rounds + 1), "rounds lost or made up"
     play.select(play.number)
     if play.stored:  # in memory the round may count a line before its key does
-        play.doubtful -= 1
+        play.doubtful = 0  # also if the call before was not cut off at all
         assert play.policy.rounds == play.rounds
 
 
