@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from observed_draws import Observer
 
 import fliphat
 from fliphat import FLIPHAT, PrivateSparseRegressor
 from fliphat.fit.pursuit.plan import priced_noise
+from observed_draws import Observer
 
 PACKAGE = str(Path(fliphat.__file__).parent)
 #: The tests' own observer prices what was drawn again: that is no call of the package.
