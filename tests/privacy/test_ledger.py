@@ -24,7 +24,7 @@ from fliphat.privacy.composition import Gaussian, Pick
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import state_guarantee
 from fliphat.privacy.priced import Part, PickNoise, PricedRelease, VectorNoise
-from fliphat.regression import solvers
+from fliphat.regression import parts
 
 X = np.random.default_rng(0).standard_normal((400, 6))
 Y = X[:, 1] - X[:, 4]
@@ -113,7 +113,7 @@ def test_a_refused_fit_has_read_no_row(monkeypatch, solver):
         raise AssertionError("rows were read")
 
     monkeypatch.setattr(_niht, "fit", read)
-    monkeypatch.setattr(solvers, "parts_from_rows", read)
+    monkeypatch.setattr(parts, "parts_from_rows", read)
     with pytest.raises(BudgetError):
         fitted.fit(X, Y)
     assert ledger.fits == 1 and np.array_equal(fitted.coef_, before)

@@ -114,7 +114,7 @@ class Board:
     ) -> Board:
         """Return one episode's numbers, released with noise of standard deviation `sigma`."""
         low, high = reward_range
-        reward, counted, square, clipped, cut = (float(value) / BOARD_STEPS for value in values)
+        reward, counted, square, clipped, cut = (values / BOARD_STEPS).tolist()
         half, noise = (high - low) / 2, (sigma / BOARD_STEPS) ** 2
         return cls(
             rounds=float(rounds),
@@ -165,7 +165,7 @@ class Board:
 
     def plus(self, other: Board, keep: float = 1.0) -> Board:
         """Return both together, this one with the weight `keep`."""
-        own = self.moved(other.center)
+        own = self if self.center == other.center else self.moved(other.center)
         return Board(
             rounds=keep * own.rounds + other.rounds,
             rewards=keep * own.rewards + other.rewards,
@@ -283,9 +283,11 @@ class Earned:
         if self.recent is None or self.last is None or not others:
             return self
         # In the last episode, too: a policy that still learns was worse before.
-        clearly, played = _GUARD * 2**self.wrong, (self.recent.reward, self.last.reward)
-        lifts = [[reward.less(interval) for reward in played] for _, interval in others]
-        if not any(all(lift.mean + clearly * lift.error < 0 for lift in both) for both in lifts):
+        clearly, earns_less = _GUARD * 2**self.wrong, False
+        for _, interval in others:
+            lift, last = self.recent.reward.less(interval), self.last.reward.less(interval)
+            earns_less |= max(lift.mean + clearly * lift.error, last.mean + clearly * last.error) < 0
+        if not earns_less:
             return self
         arm = max(others, key=lambda other: other[1].mean)[0]
         waits = self.recent.rounds * min(2.0**self.times, _LONGEST)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
@@ -157,8 +157,8 @@ class VectorNoise:
 Noise = PickNoise | VectorNoise
 
 
-class _Proof(NamedTuple):
-    """What the native search computed of the scales that it found."""
+class Proof(NamedTuple):
+    """What the native search computed of the scales that it found: their price, and by how much they grew."""
 
     price: float
     factor: float
@@ -199,6 +199,8 @@ class PricedRelease:
     users: int = 1
     beside: tuple[tuple[Noise, ...], ...] = ()
     accounting: str = "exact"
+    #: Of scales that :func:`price` found, and of no others.
+    proof: Proof | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", tuple(self.noise))
@@ -221,13 +223,6 @@ class PricedRelease:
                 f"{self.delta!r} is claimed"
             )
 
-    @classmethod
-    def _proven(cls, proof: _Proof, **claim: Any) -> PricedRelease:
-        """Return a release whose price was just computed: it is not computed again."""
-        made = object.__new__(cls)
-        made.__dict__.update(claim, beside=(), _proof=proof)
-        return made
-
     @property
     def events(self) -> tuple[composition.Event, ...]:
         """The events of one fit that all the person's rows enter, in order."""
@@ -241,18 +236,13 @@ class PricedRelease:
     @property
     def price(self) -> float:
         """Smallest delta that is shown at this epsilon, for the accounting "exact"."""
-        proof: _Proof | None = self.__dict__.get("_proof")
-        return self._priced_again() if proof is None or self.accounting == "zcdp" else proof.price
+        if self.proof is None or self.accounting == "zcdp":
+            return self._priced_again()
+        return self.proof.price
 
     def _priced_again(self) -> float:
         own, *others = self.kinds
         return composition.delta(self.epsilon, own, beside=others, users=self.users)
-
-    @property
-    def factor(self) -> float | None:
-        """What the template's events could grow by, where :func:`price` found the scales."""
-        proof: _Proof | None = self.__dict__.get("_proof")
-        return None if proof is None else proof.factor
 
     @property
     def rho(self) -> Fraction:
@@ -372,20 +362,34 @@ def price(template: Template, claim: Claim, *, factor: float | None = None) -> P
     epsilon, delta, users, accounting = claim
     rho = rho_from_epsilon(epsilon, delta) if accounting == "zcdp" else None
     scales, cost, found = _native.price_scales(list(template), epsilon, _WITHIN * delta, users, rho, factor)
-    noise = [
-        PickNoise(release[0], own[0], release[2])
-        if isinstance(release, tuple)
-        else VectorNoise(*[Part(part[0], sigma) for part, sigma in zip(release, own, strict=True)])
-        for release, own in zip(template, scales, strict=True)
-    ]
-    return PricedRelease._proven(
-        _Proof(cost, found),
+    # The native code has checked the template, and proved the price of the scales that it found: what is made
+    # of them here is neither checked nor priced again.
+    noise: list[Noise] = []
+    for release, own in zip(template, scales, strict=True):
+        made: Any
+        if isinstance(release, tuple):
+            made = object.__new__(PickNoise)
+            made.__dict__.update(sensitivity=release[0], scale=own[0], count=release[2])
+        else:
+            parts = []
+            for (squared, _), sigma in zip(release, own, strict=True):
+                part = object.__new__(Part)
+                part.__dict__.update(sensitivity_squared=squared, sigma=sigma)
+                parts.append(part)
+            made = object.__new__(VectorNoise)
+            made.__dict__["parts"] = tuple(parts)
+        noise.append(made)
+    proven = object.__new__(PricedRelease)
+    proven.__dict__.update(
         noise=tuple(noise),
         epsilon=epsilon,
         delta=delta,
         users=users,
+        beside=(),
         accounting=accounting,
+        proof=Proof(cost, found),
     )
+    return proven
 
 
 def _grown(template: Sequence[Noise], factor: float) -> tuple[Noise, ...]:

@@ -376,26 +376,20 @@ def priced_noise(claim: Claim, m: int, picks: int, shares: tuple[tuple[str, floa
     share = dict(shares)
     template: list[tuple[int, int, int] | list[tuple[int, int]]] = []
     if "rows" in share:
-        widths = ((2 * LIMIT) ** 2, (2 * LIMIT) ** 2, LIMIT**2)
-        template.append([(square, _scale(square, share["rows"] / 3)) for square in widths])
+        template.append(_scaled([(2 * LIMIT) ** 2, (2 * LIMIT) ** 2, LIMIT**2], [share["rows"] / 3] * 3))
     if picks:
-        template.append((ROW_SENSITIVITY, _scale(picks * ROW_SENSITIVITY**2, share["picks"]), picks))
-    gradient, moments, size = (m * ROW_SENSITIVITY**2, RADIUS**4, LIMIT**2)
-    last = [
-        (gradient, _scale(gradient, share["gradient"])),
-        (moments, _scale(moments, share["moments"])),
-        (size, _scale(size, share["size"])),
-    ]
-    if "board" in share:
-        last.append((BOARD_SQUARED, _scale(BOARD_SQUARED, share["board"])))
-    template.append(last)
+        ((_, scale),) = _scaled([picks * ROW_SENSITIVITY**2], [share["picks"]])
+        template.append((ROW_SENSITIVITY, scale, picks))
+    squares = [m * ROW_SENSITIVITY**2, RADIUS**4, LIMIT**2, BOARD_SQUARED]
+    of_vector = [share["gradient"], share["moments"], share["size"]]
+    template.append(_scaled(squares, of_vector + ([share["board"]] if "board" in share else [])))
     # Those of other columns with the same shares are as large: the search starts there. The price of what is
     # found from there is computed from its integers.
     key = (claim, picks, share["picks"], share.get("rows", 0.0), share.get("board", 0.0))
     found = price(template, claim, factor=_FACTORS.get(key))
     if len(_FACTORS) >= _MOST_FACTORS:
         _FACTORS.clear()
-    _FACTORS[key] = found.factor or 1.0
+    _FACTORS[key] = found.proof.factor or 1.0 if found.proof else 1.0
     return found
 
 
@@ -403,5 +397,9 @@ _FACTORS: Final[dict[tuple[Claim, int, float, float, float], float]] = {}
 _MOST_FACTORS: Final = 1024
 
 
-def _scale(sensitivity_squared: int, share: float) -> int:
-    return math.ceil(_DIGITS * math.sqrt(sensitivity_squared / share))
+def _scaled(squares: list[int], shares: list[float]) -> list[tuple[int, int]]:
+    """Return squared sensitivities with scales that cost such shares of the budget, not yet priced."""
+    found = []
+    for square, share in zip(squares, shares, strict=False):  # the board is the last, if there is one
+        found.append((square, math.ceil(_DIGITS * math.sqrt(square / share))))
+    return found

@@ -25,11 +25,11 @@ from fliphat.policies.engine.each import Single, select_each
 from fliphat.policies.engine.episode import AWAITED, NOT_LEARNED, Episode, Released
 from fliphat.policies.engine.exploring import explores, probabilities, probability
 from fliphat.policies.engine.keeping import Keeper, PlayedRounds, Tallies
-from fliphat.policies.engine.lifecycle import Asked, Phase, may, step
+from fliphat.policies.engine.lifecycle import Phase, may
 from fliphat.policies.engine.rewards import INCARNATION, Rewards
 from fliphat.policies.engine.rows import Rounds, RowStore, make_rows
 from fliphat.policies.engine.rule import ArmRule, RowForEachArm
-from fliphat.policies.engine.turn import recalled, stored_release, turn
+from fliphat.policies.engine.turn import move, recalled, turn
 from fliphat.policies.engine.witness import Record, Witness, left_to, name_of, not_newest
 from fliphat.policies.types import Decision, Decisions, EpisodeFacts, StoreError
 
@@ -62,6 +62,7 @@ class Engine(Rewards):
         self.memory_limit = memory_limit
         self.ages = Ages() if ages is None else ages
         self.settings = fit.settings
+        self._row_width = fit.settings.row_width
         self.rule: ArmRule = RowForEachArm(fit.settings.dim) if rule is None else rule
         self.store: Keeper | None = None
         self.after_release: Callable[[], None] | None = None
@@ -282,7 +283,8 @@ class Engine(Rewards):
 
     def _append_in_memory(self, count: int, first_id: int, codes: Any) -> None:
         """Do what `_append` does where there is neither a store nor a user: most single rounds."""
-        self._note_the_time()
+        if self.ages.retention is not None or self.ages.reward_timeout is not None:
+            self._note_the_time()
         self.with_users, self.user_kind = False, None
         self.episode.append(count, first_id, codes)
 
@@ -299,9 +301,7 @@ class Engine(Rewards):
 
     def new_rows(self, layout: str) -> RowStore:
         """Return an empty place for the open episode's rows."""
-        settings = self.settings
-        width = settings.row_width
-        return make_rows(layout, self.episode.length, width, settings.dtype, self.memory_limit)
+        return make_rows(layout, self.episode.length, self._row_width, self.settings.dtype, self.memory_limit)
 
     def _words(self, count: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8] | None]:
         """Draw the randomness of several rounds, and which of them explore.
@@ -347,18 +347,7 @@ class Engine(Rewards):
         if not may(act, self.episode.life):
             turn(self)
 
-    def move(self, event: str, *, bits: Released | None = None, next_room: int = 0, **asked: Any) -> None:
-        """Take one step of the open episode's life, durably, and then in memory."""
-        episode = self.episode
-        life = step(episode.life, event, Asked(bits=bits, **asked))
-        if self.store is not None:
-            self._disk_is_ahead = True
-            release = None if bits is None else stored_release(bits)
-            kept = self.store.step(episode.index, event, release=release, next_room=next_room, **asked)
-            # What was committed is what the store says, also where its answer was lost on the way.
-            life = kept._replace(bits=life.bits if bits is None else self.committed(episode.index))
-        episode.life = life
-        self._disk_is_ahead = False
+    move = move
 
     def committed(self, episode: int) -> Released:
         """Return what an episode committed, read back from the store."""

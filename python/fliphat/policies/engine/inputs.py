@@ -53,16 +53,6 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 def one_round(contexts: Any, dim: int) -> tuple[Contexts, int]:
     """Return the contexts of one round, shape (K, dim), and K."""
-    if type(contexts) is np.ndarray:
-        shape, dtype = contexts.shape, contexts.dtype
-        if (
-            len(shape) == 2
-            and shape[1] == dim
-            and shape[0]
-            and (dtype is _FLOAT32 or dtype is _FLOAT64)
-            and contexts.flags.carray
-        ):
-            return contexts, shape[0]  # the common case, without another look
     if isinstance(contexts, Crossed):
         if contexts.is_batch:
             raise ValueError(

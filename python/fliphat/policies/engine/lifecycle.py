@@ -122,8 +122,8 @@ class Step(NamedTuple):
     """Where a step leads, on which condition, and what else of the life it changes."""
 
     to: Phase
-    when: Callable[[Life, Asked], bool] = lambda life, asked: True
-    change: Callable[[Life, Asked], dict[str, Any]] = lambda life, asked: {}
+    when: Callable[[Life, Asked], bool] | None = None
+    change: Callable[[Life, Asked], dict[str, Any]] | None = None
 
 
 def _mine(life: Life, asked: Asked) -> bool:
@@ -218,9 +218,9 @@ def step(life: Life, event: str, asked: Asked = Asked()) -> Life:  # noqa: B008 
     fliphat.policies.engine.lifecycle.StepRefused: an episode that is claimed can't be asked to commit now
     """
     entry = TABLE.get((life.phase, event))
-    if entry is None or not entry.when(life, asked):
+    if entry is None or not (entry.when is None or entry.when(life, asked)):
         raise StepRefused(f"an episode that is {life.phase} can't be asked to {event.replace('_', ' ')} now")
-    return life._replace(phase=entry.to, **entry.change(life, asked))
+    return life._replace(phase=entry.to, **({} if entry.change is None else entry.change(life, asked)))
 
 
 def emptied(life: Life) -> Life:

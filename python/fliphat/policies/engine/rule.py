@@ -18,6 +18,8 @@ from fliphat.policies.engine import inputs
 
 __all__ = ["ArmRule", "ArmsOfRounds", "Chooser", "RowForEachArm"]
 
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
 #: Arms of each of several rounds: the same of all, or a number for each.
 ArmsOfRounds: TypeAlias = int | npt.NDArray[np.int64]
 
@@ -134,6 +136,16 @@ class RowForEachArm:
 
     def one_round(self, contexts: Any) -> tuple[inputs.Contexts, int]:
         """Return contexts of shape (K, dim), and K."""
+        if type(contexts) is np.ndarray:
+            shape, dtype = contexts.shape, contexts.dtype
+            if (
+                len(shape) == 2
+                and shape[1] == self._dim
+                and shape[0]
+                and (dtype is _FLOAT32 or dtype is _FLOAT64)
+                and contexts.flags.carray
+            ):
+                return contexts, shape[0]  # the common case, without another look
         return inputs.one_round(contexts, self._dim)
 
     def many_rounds(self, contexts: Any, arms: int | None) -> tuple[inputs.Contexts, int, ArmsOfRounds]:

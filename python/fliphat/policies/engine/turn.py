@@ -14,17 +14,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from fliphat.fit.known import Fit, FitWithTotals, Known
-from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine.episode import Episode, Released
 from fliphat.policies.engine.keeping import Release
-from fliphat.policies.engine.lifecycle import Phase, step
+from fliphat.policies.engine.lifecycle import Asked, Phase, step
 from fliphat.policies.engine.witness import Record, agrees, name_of, not_newest
 from fliphat.policies.types import EpisodeFacts
 
 if TYPE_CHECKING:
     from fliphat.policies.engine.engine import Engine
 
-__all__ = ["fitted", "recalled", "stored_release", "turn"]
+__all__ = ["fitted", "move", "recalled", "stored_release", "turn"]
 
 
 def turn(engine: Engine) -> None:
@@ -34,24 +33,31 @@ def turn(engine: Engine) -> None:
         _STEPS[episode.life.phase](engine, episode)
 
 
-def fitted(
-    fit: Fit[Any, Any],
-    settings: EngineSettings,
-    episode: Episode,
-    rows: Any,
-    before: Known,
-    totals: bytes | None,
-) -> Released:
+def move(
+    engine: Engine, event: str, *, bits: Released | None = None, next_room: int = 0, **asked: Any
+) -> None:
+    """Take one step of the open episode's life, durably, and then in memory."""
+    episode = engine.episode
+    life = step(episode.life, event, Asked(bits=bits, **asked))
+    if engine.store is not None:
+        engine._disk_is_ahead = True
+        release = None if bits is None else stored_release(bits)
+        kept = engine.store.step(episode.index, event, release=release, next_room=next_room, **asked)
+        # What was committed is what the store says, also where its answer was lost on the way.
+        life = kept._replace(bits=life.bits if bits is None else engine.committed(episode.index))
+    episode.life = life
+    engine._disk_is_ahead = False
+
+
+def fitted(fit: Fit[Any, Any], episode: Episode, rows: Any, before: Known, totals: bytes | None) -> Released:
     """Fit a claimed episode: what comes back is seen by nobody until it is committed, witnessed and shown."""
     numbers, present = episode.rewards()
     if isinstance(fit, FitWithTotals):
         known, totals = fit.run_totals(episode.plan, rows, numbers, present, before, totals)
     else:
         known, totals = fit.run(episode.plan, rows, numbers, present, before), None
-    facts = EpisodeFacts(
-        **fit.facts(episode.plan, known), first_round=episode.first_round, estimate=known.estimate
-    )
-    settings.exploration_in(episode.index + 1)  # a schedule that can't be followed is found out now
+    estimate = known.estimate
+    facts = EpisodeFacts(**fit.facts(episode.plan, known), first_round=episode.first_round, estimate=estimate)
     return Released(facts, known, os.urandom(16).hex(), fit.plan(known.episodes, known).rows, totals)
 
 
@@ -79,9 +85,9 @@ def _fill(engine: Engine, episode: Episode) -> None:
 def _claim(engine: Engine, episode: Episode) -> None:
     assert episode.rows is not None
     episode.rows.matrix()  # before the claim: rows that can't be read leave the episode as it is
-    engine.settings.exploration_in(episode.index + 1)
+    engine.settings.exploration_in(episode.index + 1)  # so does a schedule that can't be followed
     # One owner for as long as the process lives: no lease is needed where nobody else can claim.
-    room = engine.fit.least_rows(episode.index + 1)
+    room = 0 if engine.store is None else engine.fit.least_rows(episode.index + 1)
     engine.move("claim", next_room=room, owner=engine.owner, lease=math.inf, alone=True)
 
 
@@ -90,7 +96,7 @@ def _fit(engine: Engine, episode: Episode) -> None:
         _claim(engine, episode)
     assert episode.rows is not None
     rows = episode.rows.matrix()
-    released = fitted(engine.fit, engine.settings, episode, rows, engine.known, engine.totals)
+    released = fitted(engine.fit, episode, rows, engine.known, engine.totals)
     engine.move("commit", bits=released, fence=episode.life.fence)
 
 

@@ -8,10 +8,8 @@ sees arms and estimates, whose bits are the same wherever rows are.
 
 from __future__ import annotations
 
-import numpy as np
-
 from fliphat.policies.engine.rows.base import ChosenRows, Rounds, RowStore, SparseChosen
-from fliphat.policies.engine.rows.memory import DenseRows, SparseRows
+from fliphat.policies.engine.rows.memory import DenseRows, SparseRows, make_rows
 from fliphat.policies.engine.rows.spill import SpilledRows
 
 __all__ = [
@@ -24,12 +22,3 @@ __all__ = [
     "SpilledRows",
     "make_rows",
 ]
-
-
-def make_rows(layout: str, length: int, dim: int, dtype: str, limit: int | None) -> RowStore:
-    """Return an empty place for an episode's rows, in a file if they would take more than `limit` bytes."""
-    if layout == "csr":
-        return SparseRows(length, dim, dtype, limit)
-    if limit is not None and length * dim * np.dtype(dtype).itemsize > limit:
-        return SpilledRows(length, dim, dtype)
-    return DenseRows(length, dim, dtype)

@@ -11,15 +11,17 @@ from fliphat.policies.engine.inputs import Contexts
 from fliphat.policies.engine.rows.base import (
     ChosenRows,
     DenseStore,
+    RowStore,
     SparseChosen,
     SparseStore,
     csr_matrix,
     stored_at,
 )
 from fliphat.policies.engine.rows.growing import Growing
+from fliphat.policies.engine.rows.spill import SpilledRows
 from fliphat.policies.engine.rule import Chooser
 
-__all__ = ["DenseRows", "SparseRows"]
+__all__ = ["DenseRows", "SparseRows", "make_rows"]
 
 #: Sparse rows grow by this share: untouched pages cost nothing, and growing moves pages without copying.
 _GROWTH = 1.25
@@ -31,7 +33,7 @@ class DenseRows(DenseStore):
     in_place = True
 
     def __init__(self, length: int, dim: int, dtype: npt.DTypeLike) -> None:
-        super().__init__(length, dim, dtype)
+        self.length, self.dim, self.dtype = length, dim, np.dtype(dtype)
         self.array: npt.NDArray[Any] = np.zeros((length, dim), dtype)
 
     def play_one(
@@ -194,3 +196,12 @@ class SparseRows(SparseStore):
         self._values.reserve(size)
         if not self.spilled:
             self._room = size
+
+
+def make_rows(layout: str, length: int, dim: int, dtype: str, limit: int | None) -> RowStore:
+    """Return an empty place for an episode's rows, in a file if they would take more than `limit` bytes."""
+    if layout == "csr":
+        return SparseRows(length, dim, dtype, limit)
+    if limit is not None and length * dim * np.dtype(dtype).itemsize > limit:
+        return SpilledRows(length, dim, dtype)
+    return DenseRows(length, dim, dtype)

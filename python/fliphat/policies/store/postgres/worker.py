@@ -483,6 +483,7 @@ class SharedEngine(Engine):
                 f"worker's plan: all workers must run the same version"
             )
         share = self.settings.exploration_in(due.episode)
+        self.settings.exploration_in(due.episode + 1)  # a schedule that can't be followed is found out now
         episode = Episode(plan, due.first_round, self.settings.dtype, share)
         width, dtype = self.settings.row_width, self.settings.dtype
 
@@ -493,7 +494,7 @@ class SharedEngine(Engine):
             self.database.fill(episode, due, new_rows)
             totals = self.database.totals_of(due.episode - 1)
             assert episode.rows is not None
-            released = fitted(view.fit, self.settings, episode, episode.rows.matrix(), view.known, totals)
+            released = fitted(view.fit, episode, episode.rows.matrix(), view.known, totals)
             with contextlib.suppress(StepRefused):
                 self.database.step(due.episode, "commit", release=stored_release(released), fence=life.fence)
                 self._complete(due.episode)
