@@ -311,6 +311,13 @@ def test_without_tokens_pages_of_other_sites_write_nothing(opened, headers, kind
         assert server.ask("POST", "/select", BODY, token=None, kind=kind, headers=given)[0] == status
 
 
+def test_without_an_operators_token_its_numbers_are_for_whoever_may_write(opened):
+    private = "fliphat_rewards"
+    with served(opened, tokens=Tokens(write=WRITE, operator=None)) as server:
+        assert private not in str(server.ask("GET", "/metrics", token=None)[1])
+        assert private in str(server.ask("GET", "/metrics", token=WRITE)[1])
+
+
 def test_an_address_with_a_slash_leads_nowhere(opened):
     with served(opened) as server, server.raw() as connection:
         connection.sendall(b"GET /estimate/ HTTP/1.1\r\nHost: evil.example.com\r\nConnection: close\r\n\r\n")

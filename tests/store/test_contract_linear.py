@@ -6,6 +6,7 @@ import pytest
 from fliphat import FLIPHAT, PrivateLinear
 from fliphat.fit.dense import Dense
 from fliphat.policies import SnapshotError, StoreError
+from fliphat.policies.store.inspect import inspect_path
 from small_linear import ARMS, DIM, FIRST, open_linear
 
 
@@ -116,3 +117,31 @@ def test_users_are_counted_and_forgotten(place, seen):
         rows, _, present, _ = seen[0]
         assert present.tolist() == [True, False, False, True, True, False]
         assert not rows[1:3].any() and rows[0].any()
+
+
+def test_an_arm_too_many_leaves_the_store_as_it_was(place, monkeypatch):
+    from fliphat.fit.dense import settings
+
+    policy = open_linear(place)
+    room = 8 * (DIM + 1) ** 2 * 12 + 16 * settings.DRAWS * len(ARMS) * (DIM + 1)
+    monkeypatch.setattr(settings, "_MOST_BYTES", room)
+    with pytest.raises(ValueError, match="dim must be at most"):
+        policy.add_arm("one too many")
+    assert policy.select(np.ones(DIM)).arm in ARMS
+    policy.close()
+    with open_linear(place) as again:
+        assert set(again.arms) == set(ARMS)
+
+
+def test_arms_that_came_after_the_last_release(place):
+    """Nothing was released of any of them: the store can be read and opened nevertheless."""
+    policy = open_linear(place)
+    for _ in range(FIRST + 1):
+        policy.update(policy.select(np.ones(DIM)), 0.5)
+    assert policy.history and policy.scoreboard.best_arm in ARMS  # the control
+    policy.add_arm("new")
+    for arm in ARMS:
+        policy.remove_arm(arm)
+    assert policy.scoreboard.best_arm is None and policy.scoreboard.arms == {}
+    policy.close()
+    assert inspect_path(place)["arms"] == ["new"]

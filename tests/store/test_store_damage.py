@@ -2,8 +2,9 @@
 
 import shutil
 import sqlite3
+import time
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
@@ -82,6 +83,73 @@ def test_random_bytes_flipped_in_each_file(tmp_path, fits):
                 before["fliphat_policy"] = [old]
     assert outcomes["policy.sqlite3", "refused"] > 50
     assert outcomes["policy.sqlite3", "opened"] and outcomes["policy.sqlite3-wal", "opened"]
+
+
+@contextmanager
+def reader(path):
+    """Somebody who reads the store's file all the time, as a backup or `fliphat verify` does."""
+    with closing(
+        sqlite3.connect(f"file:{path}/policy.sqlite3?mode=ro", uri=True, isolation_level=None)
+    ) as one:
+        one.execute("BEGIN")
+        one.execute("SELECT count(*) FROM fliphat_rounds").fetchall()
+        yield
+
+
+def without_log(path, copy):
+    shutil.copytree(path, copy)
+    (copy / "policy.sqlite3-wal").unlink()
+    return copy
+
+
+@pytest.mark.parametrize("act", ["release", "save"])
+def test_a_log_that_a_reader_kept_is_missed(tmp_path, fits, act):
+    """What can't leave the log while somebody reads is marked: without the log the store is refused."""
+    store = tmp_path / "s"
+    policy = open_store(store)
+    for _ in range(FIRST):
+        policy.update(policy.select(ONES), 1.0)
+    policy.close()
+    policy = open_store(store)
+    with reader(store):
+        began = time.monotonic()
+        policy.select(ONES) if act == "release" else policy.save(tmp_path / "file")
+        assert time.monotonic() - began < 2  # nobody waits for a reader
+        lost = without_log(store, tmp_path / "lost")
+        with pytest.raises(
+            StoreError, match=r"log 'policy\.sqlite3-wal' was lost, and what was released with it"
+        ):
+            open_store(lost)
+        verdict = verify_path(lost)
+        assert not verdict.ok and "was lost" in verdict.damage[0]
+        assert verify_path(store).ok
+    assert len(fits.calls) == (act == "release")
+    if act == "release":
+        policy.select(ONES)
+        policy.close()
+        open_store(store).close()  # with its log, or with all of it moved, it goes on
+        assert len(fits.calls) == 1
+        (store / "policy.sqlite3-released").write_bytes(b"[0, nothing")
+        with pytest.raises(StoreError, match="damaged"):
+            open_store(store)
+
+
+def test_what_was_erased_leaves_the_log_when_its_reader_is_gone(tmp_path, fits):
+    store = tmp_path / "s"
+    with open_store(store) as policy:
+        secret = np.array([0.1234567, 0.7654321], np.float32).repeat(DIM)[:DIM]
+        policy.select(np.stack([secret, secret]), user="eve")
+
+        def there():
+            names = ("policy.sqlite3", "policy.sqlite3-wal")
+            return [name for name in names if secret.tobytes() in (store / name).read_bytes()]
+
+        with reader(store):
+            assert policy.forget("eve") == 1
+            assert there() == ["policy.sqlite3-wal"]  # the control: its reader sees it
+        time.sleep(0.15)
+        policy.select(ONES, user="bob")
+        assert there() == []
 
 
 def test_a_lost_file_is_not_replaced_by_a_new_one(tmp_path):

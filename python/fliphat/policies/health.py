@@ -198,6 +198,11 @@ def _earnings(board: Scoreboard, clearly: float) -> list[str]:
                 f"{-lift.high:.2g} to {-lift.low:.2g}) less than {name}: contexts may say little about "
                 f"rewards, or too few people were asked for this epsilon; {plays}"
             )
+    if board.fallback is not None and not found:
+        found.append(
+            f"the guard plays {board.fallback!r} instead of the policy's choice, which earned less: see "
+            f"policy.scoreboard"
+        )
     return found
 
 

@@ -18,6 +18,7 @@ from fliphat import arguments
 from fliphat.contexts.crossed import Crossed
 from fliphat.fit.dense import ArmScores, Dense, DenseSettings
 from fliphat.fit.dense.arms import ArmTable
+from fliphat.fit.dense.settings import refuse_too_large
 from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.health import HealthWarning
@@ -190,7 +191,14 @@ class NamedArms(LivePolicy):
                 raise TypeError(
                     "rounds of this policy bring their arms: make it with arms=[...] to name them"
                 )
-            engine.change_arms(lambda: change(rule.table))
+
+            def changed() -> ArmTable:
+                table: ArmTable = change(rule.table)
+                if self._settings.disjoint:  # before the store goes on with them
+                    refuse_too_large(self._settings.dim, table.slots)
+                return table
+
+            engine.change_arms(changed)
 
     # Looking
 

@@ -152,9 +152,10 @@ def scoreboard(
         values = arm_values(known, settings.reward_range, settings.exploration)
         active = [slot for slot in table.active if slot < len(values)]
         arms = {table.ids[slot]: values[slot] for slot in active}
-        slot, constant = best_constant(known, settings.reward_range, settings.exploration, active)
-        best = table.ids[slot]
-        if earned.fallback is not None and earned.fallback != UNIFORM:
+        if active:  # arms that came after the last release have earned nothing yet
+            slot, constant = best_constant(known, settings.reward_range, settings.exploration, active)
+            best = table.ids[slot]
+        if earned.fallback in table.active:  # one that was removed is not played
             fallback = table.ids[earned.fallback]
     if earned.fallback == UNIFORM:
         fallback = "uniform"

@@ -2,8 +2,9 @@
 
 Rows in memory are the working copy of the open episode, and this file is the log of everything: a call is
 one transaction of a write-ahead log, synced when it returns ("full"), at most a tenth of a second later
-("batch") or together with all others at `flush` ("group"). A release is also moved from the log to the file
-itself before anybody sees it: SQLite drops what is damaged at the end of a log, and a release must not go.
+("batch") or together with all others at `flush` ("group"). A release, and a hand-over, also leaves the log
+for the file itself before anybody sees it: SQLite drops what is damaged at the end of a log. While somebody
+reads, it can't leave; its mark is then written beside the file, and a store without it is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import ctypes
 import functools
 import io
+import json
 import os
 import shutil
 import sqlite3
@@ -43,6 +45,8 @@ FILE: Final = "policy.sqlite3"
 _GROUP: Final = 0.1
 _SYNCHRONOUS = "FULL"  # tests that do not stop the machine set it to OFF
 _NEW: Final = FILE + ".new-"
+#: Says what the log must not lose; written where a reader keeps the log from being emptied.
+_IN_LOG: Final = FILE + "-released"
 #: Rows of one statement; every SQLite takes the parameters of the largest.
 _AT_ONCE: Final = (64, 16, 4, 1)
 _LOST: Final = (
@@ -135,6 +139,7 @@ class SqliteStore(SqlStore):
     ) -> None:
         self.path, self.settings, self._durability = Path(path), settings, durability
         self._failed, self._synced = False, time.monotonic()
+        self._log_tried: float | None = None  # when a log that should be empty could not be emptied
         self._held = _Held()
         self._users_told = False
         self.users = _Tallies(self, "users", "rounds", int)
@@ -156,6 +161,7 @@ class SqliteStore(SqlStore):
             self._connection = _connected(self.path / FILE)
             self._check()
             with _telling_damage():
+                _refuse_lost_log(_Transaction(self._connection), _in_log(self.path))
                 self.kept = self.run("open", lambda tx, again: self.join(tx, policy, options))
                 self._check_tables()
             _LIVE.add(self)
@@ -230,11 +236,39 @@ class SqliteStore(SqlStore):
         if sync:
             self._synced = time.monotonic()
         faults.reached(f"{name} durable")
-        if name in ("commit", "empty"):
-            # A release leaves the log before anybody sees it, and what was erased leaves it at once.
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if name in ("commit", "hand over", "empty"):
+            # What must not be undone leaves the log before anybody sees it, what was erased at once.
+            if not self._empty_log() and name != "empty":
+                self._write_mark()
             faults.reached(f"{name} moved")
+        elif self._log_tried is not None and time.monotonic() - self._log_tried >= _GROUP:
+            self._empty_log()
         return result
+
+    def _empty_log(self) -> bool:
+        """Move the log to the file; False if somebody reads, for whom nobody waits."""
+        assert self._connection is not None
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            ((busy, _, _),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            self._connection.execute("PRAGMA busy_timeout = 10000")
+        self._log_tried = time.monotonic() if busy else None
+        return not busy
+
+    def _write_mark(self) -> None:
+        """Write down what the log has, so that a log that lost it is noticed."""
+        (found,) = self.rows_of(
+            "SELECT e.episode, e.mark, p.handed_over_checksum FROM fliphat_policy AS p LEFT JOIN"
+            " fliphat_episodes AS e ON e.mark IS NOT NULL ORDER BY e.episode DESC LIMIT 1"
+        )
+        new = self.path / (_NEW + os.urandom(8).hex())
+        with open(files.create_private(new, exclusive=True), "wb") as file:
+            file.write(json.dumps(found).encode())
+            file.flush()
+            files.sync(file.fileno())
+        os.replace(new, self.path / _IN_LOG)
+        files.sync_directory(self.path)
 
     def _write_held(self) -> None:
         if self._held:
@@ -429,6 +463,7 @@ def reading(path: Path) -> Iterator[Transaction]:
     """
     refuse_missing(path)
     with contextlib.ExitStack() as kept, _telling_damage():
+        in_log = _in_log(path)  # before the moment that is read
         try:
             connection = _begin_to_read(path / FILE, "ro", kept)
         except sqlite3.OperationalError:
@@ -437,7 +472,34 @@ def reading(path: Path) -> Iterator[Transaction]:
                 if (path / name).exists():
                     shutil.copyfile(path / name, copies / name)
             connection = _begin_to_read(copies / FILE, "rw", kept)
-        yield _Transaction(connection)
+        tx = _Transaction(connection)
+        _refuse_lost_log(tx, in_log)
+        yield tx
+
+
+def _in_log(path: Path) -> list[Any] | None:
+    """Return what the log had when it could not be emptied; None if it always could."""
+    try:
+        found: list[Any] = json.loads((path / _IN_LOG).read_bytes())
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _refuse_lost_log(tx: Transaction, in_log: list[Any] | None) -> None:
+    """Raise if a release that was shown, or a hand-over, is not there any more."""
+    if in_log is None:
+        return
+    episode, mark, handed_over = in_log
+    ((kept, left),) = tx.all(
+        "SELECT (SELECT mark FROM fliphat_episodes WHERE episode = ?), handed_over_checksum"
+        " FROM fliphat_policy",
+        episode,
+    )
+    if kept != mark or handed_over not in (None, left):
+        raise StoreError(
+            f"the store's log {FILE + '-wal'!r} was lost, and what was released with it: {_LOST}"
+        )
 
 
 def _begin_to_read(path: Path, mode: str, kept: contextlib.ExitStack) -> sqlite3.Connection:
