@@ -1,5 +1,7 @@
 """What a study's figure shows is what it found, and its words need no explanation."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -44,6 +46,12 @@ def test_reward_against_epsilon_has_private_policies_bands_and_three_lines(axes)
     assert "epsilon (smaller is more private)" in axes[0].get_xlabel()
 
 
+def test_a_band_of_losses_is_drawn_below_zero():
+    loss = study({("FLIPHAT", 1.0): (-0.5, -0.4, -0.6, -0.5)})
+    lowest = min(band.get_paths()[0].vertices[:, 1].min() for band in draw(loss).axes[0].collections)
+    assert lowest == pytest.approx(loss.result("FLIPHAT", 1.0).low)
+
+
 def rgb(colour):
     return [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
 
@@ -64,7 +72,7 @@ def test_every_line_is_named_at_its_end_and_names_do_not_overlap(axes):
         assert {text.get_text() for text in texts} == LABELS
         panel.figure.draw_without_rendering()
         boxes = sorted((text.get_window_extent() for text in texts), key=lambda box: box.y0)
-        assert all(low.y1 <= high.y0 + 0.5 for low, high in zip(boxes, boxes[1:], strict=False))
+        assert all(low.y1 <= high.y0 + 0.5 for low, high in itertools.pairwise(boxes))
         assert max(box.x1 for box in boxes) <= panel.figure.bbox.x1
     assert RANDOM < CONSTANT
 
