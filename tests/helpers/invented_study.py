@@ -16,7 +16,7 @@ def run(policy, epsilon, order, level, *, rounds=10_000, unusual=3000, windows=N
     return TableRun(policy, epsilon, order, rounds, mean, 0.45, 0.5, unusual, windows)
 
 
-def study(levels, *, logged=False, orders=4, skipped=(), complete=True, **shape):
+def study(levels, *, logged=False, orders=4, skipped=(), complete=True, columns=3, **shape):
     """A study in which (policy, epsilon) earned a level: one for all orders, or one for each of them."""
     levels = {("random", None): RANDOM, ("constant", None): CONSTANT, **levels}
     runs, cells = [], {}
@@ -29,14 +29,14 @@ def study(levels, *, logged=False, orders=4, skipped=(), complete=True, **shape)
         ]
         runs += cells[policy, epsilon]
     results = tuple(result_of(own, runs) for own in cells.values())
-    return invent(results, logged=logged, skipped=skipped, complete=complete)
+    return invent(results, logged=logged, skipped=skipped, complete=complete, columns=columns)
 
 
-def invent(results, *, logged=False, skipped=(), complete=True):
+def invent(results, *, logged=False, skipped=(), complete=True, columns=3):
     return TableStudy(
         source="nobody.csv",
         rows=10_000,
-        columns=3,
+        columns=columns,
         arms=("a", "b"),
         shares=(0.5, 0.5),
         constant_arm="a",

@@ -13,6 +13,7 @@ STUDIES = {
     "one private policy": study({("PrivateLinear", 1.0): 0.825}),
     "nothing helps": study({("LinUCB", None): 0.5, ("FLIPHAT", 1.0): 0.49, ("PrivateLinear", 1.0): 0.4}),
     "may be chance": study({("LinUCB", None): 0.507, ("FLIPHAT", 1.0): 0.49, ("PrivateLinear", 1.0): 0.4}),
+    "too wide": study({("LinUCB", None): 0.5, ("FLIPHAT", 1.0): 0.49}, columns=9000),
     "more would help": study({("LinUCB", None): 0.8, ("FLIPHAT", 1.0): 0.35, ("PrivateLinear", 1.0): 0.5}),
     "not known": study({("FLIPHAT", 1.0): 0.49}, skipped=("LinUCB was not played: it is too slow.",)),
     "below random": study({("LinUCB", None): 0.8, ("FLIPHAT", 1.0): 0.2, ("PrivateLinear", 1.0): 0.4}),
@@ -49,6 +50,7 @@ TRUE = {
     ),
     "nothing helps": ({"nothing helps"}, "it is not privacy that stands in the way"),
     "may be chance": ({"may be chance"}, "rounds may be chance: more rounds would tell"),
+    "too wide": ({"too wide"}, "10,000 rounds are few for 8,999 features"),
     "more would help": ({"more would help", "below random"}, "more people or a larger epsilon would help"),
     "not known": ({"not known"}, "Whether any policy could be is not known"),
     "tied": ({"tied"}, "FLIPHAT and PrivateLinear are tied at epsilon = 1"),
@@ -61,8 +63,16 @@ TRUE = {
         "over random play is there by round",
     ),
     "price": (
-        {"worth it", "tied", "nothing helps", "may be chance", "more would help", "below random", "free"}
-        | {"stopped", "log"},
+        set(STUDIES)
+        - {
+            "one private policy",
+            "not known",
+            "collapse",
+            "thin log",
+            "short log",
+            "nothing private",
+            "one order",
+        },
         "privacy costs",
     ),
     "below random": ({"below random"}, "FLIPHAT, epsilon = 1, earns less than random play"),

@@ -314,7 +314,7 @@ def test_the_code_that_is_printed_plays_the_policy_that_was_played(name, tmp_pat
     monkeypatch.chdir(tmp_path)
     here = {"row": dict.fromkeys(found.encoder.columns, 0.5), "reward": 1.0}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("error")  # a policy must not tell people to take another one
         exec(code, here)
     assert here["decision"].arm in found.arms
     assert here["policy"].rounds == 1 and here["policy"].guarantee.proven

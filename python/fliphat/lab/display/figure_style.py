@@ -53,11 +53,7 @@ def epsilon_colours(epsilons: Sequence[float]) -> dict[float, Any]:
 def shade(axes: Any, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: Any) -> None:
     """Draw a 95 % band; a single repeat has none."""
     if not any(math.isnan(value) for value in low):
-        # A log axis has no place for a bound at or below zero.
-        smallest = 0.02 * min((value for value in high if value > 0), default=1.0)
-        axes.fill_between(
-            x, [max(v, smallest / 10) for v in low], high, color=colour, alpha=0.18, linewidth=0
-        )
+        axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
 
 
 def label_lines(axes: Any, ends: Sequence[tuple[float, str, Any]], *, gap: float = 0.055) -> None:

@@ -104,14 +104,16 @@ def _what(study: TableStudy) -> str:
 def _code(study: TableStudy, one: Result) -> str:
     """Return what makes a private policy and plays a round, as it was played here, seed aside."""
     arms, given = list(study.arms), dict(study.settings[one.name])
+    numpy, person = "", "person"
     if one.policy == "FLIPHAT":
-        person = f"Crossed(np.append(1, person), np.eye({len(arms)})), arms={arms!r}"
-        imports = (
-            "import numpy as np\n\nfrom fliphat import FLIPHAT\nfrom fliphat.contexts import Crossed, Encoder"
+        # Each arm has columns of its own. Dense: of `Crossed` the policy says that arms should have names.
+        numpy, person = (
+            "import numpy as np\n\n",
+            f"np.kron(np.eye({len(arms)}), np.append(1, person)), arms={arms!r}",
         )
     else:
-        given["arms"], person = arms, "person"
-        imports = f"from fliphat import {one.policy}\nfrom fliphat.contexts import Encoder"
+        given["arms"] = arms
+    imports = f"{numpy}from fliphat import {one.policy}\nfrom fliphat.contexts import Encoder"
     lines = "".join(f"    {name}={value!r},\n" for name, value in given.items())
     return (
         f'{imports}\n\nencoder = Encoder.from_json("encoder.json")\npolicy = {one.policy}(\n{lines})\n'

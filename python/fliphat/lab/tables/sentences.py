@@ -65,7 +65,11 @@ def _without_privacy(study: TableStudy) -> str:
     if free is None or free.above_constant is None:
         return "not known"
     mean, low, _ = free.above_constant
-    return "clearly better" if low > 0 else "perhaps better" if mean > (mean - low) / 2 else "no better"
+    if low > 0:
+        return "clearly better"
+    if free.rounds < study.columns * len(study.arms):  # fewer rounds than coefficients: it proves nothing
+        return "too wide"
+    return "perhaps better" if mean > (mean - low) / 2 else "no better"
 
 
 def _useless(study: TableStudy, without_privacy: str) -> bool:
@@ -163,6 +167,15 @@ def _may_be_chance(study: TableStudy) -> str:
     )
 
 
+def _few_rounds(study: TableStudy) -> str:
+    free = study.find("LinUCB")
+    assert free is not None
+    return (
+        f"{_up_to(study)}. LinUCB, without privacy, is not, either, but {free.rounds:,} rounds are few for "
+        f"{study.columns - 1:,} features: more rounds or fewer columns would tell."
+    )
+
+
 def _thin(study: TableStudy) -> str:
     random = study.find("random")
     assert random is not None
@@ -245,6 +258,7 @@ ANSWERS: Final = (
             "stands in the way, and a larger epsilon would not help."
         ),
     ),
+    Sentence("too wide", lambda study: _useless(study, "too wide"), _few_rounds),
     Sentence("may be chance", lambda study: _useless(study, "perhaps better"), _may_be_chance),
     Sentence(
         "more would help",

@@ -135,7 +135,7 @@ def _build(quick: bool) -> Experiment:
         headline=_headline,
         panels=(_draw_budgets, _draw_worlds),
         published=_floor,
-        beside="asked for",
+        beside="target",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -124,7 +125,11 @@ def draw_means(
     """Draw means with their intervals and return the last mean, all divided by `divisor`."""
     y = [s.mean / divisor for s in curve]
     axes.plot(x, y, color=colour, **line)
-    shade(axes, x, [s.low / divisor for s in curve], [s.high / divisor for s in curve], colour)
+    high = [s.high / divisor for s in curve]
+    # A log axis has no place for a bound at or below zero.
+    smallest = 0.002 * min((value for value in high if value > 0), default=1.0)
+    low = [s.low if math.isnan(s.low) else max(s.low / divisor, smallest) for s in curve]
+    shade(axes, x, low, high, colour)
     return y[-1]
 
 
