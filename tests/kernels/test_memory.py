@@ -12,7 +12,6 @@ from fliphat import _native
 #: Arguments larger than any address space: each would once have ended the process.
 ABSURD = {
     "words": lambda: _native.round_words(1, 0, 2**59),
-    "estimate": lambda: _native.Estimate(np.array([1]), np.array([1.0]), 2**62),
     "audit bins": lambda: _native.audit_permute_and_flip(
         [[0, 1], [1, 0]], 1, 1, [(np.zeros((1, 1, 2)), np.zeros((1, 2)), 0.0, 1.0, 2**58)], 1, 1
     ),
@@ -23,6 +22,11 @@ ABSURD = {
 def test_absurd_sizes_are_memory_errors(name):
     with pytest.raises(MemoryError, match="not enough memory"):
         ABSURD[name]()
+
+
+def test_an_estimate_takes_memory_for_its_values_not_for_its_dimension():
+    """As a dense vector it is an error: a test beside `Theta` in Rust."""
+    _native.Estimate(np.array([1]), np.array([1.0]), 2**62)
 
 
 PROGRAM = """

@@ -57,7 +57,7 @@ impl Theta {
         let mut filter: Vec<u64> = zeros(bits.div_ceil(64).next_power_of_two())?;
         let last = filter.len() - 1;
         for column in &support {
-            filter[column / 64 & last] |= 1 << (column % 64);
+            filter[(column / 64) & last] |= 1 << (column % 64);
         }
         Ok(Theta { support, values, filter, dimension })
     }
@@ -105,7 +105,7 @@ impl Theta {
     pub fn dot_sparse<T: Real, I: Index>(&self, columns: &[I], row: &[T]) -> f64 {
         let mut sum = 0.0;
         let last = self.filter.len() - 1;
-        let passed = |column: usize| self.filter[column / 64 & last] >> (column % 64);
+        let passed = |column: usize| self.filter[(column / 64) & last] >> (column % 64);
         // Rare: a row meets few of the support's columns. Without a branch for each column until it does.
         if columns.iter().fold(0, |any, column| any | passed(column.position())) & 1 == 0 {
             return sum;
@@ -119,5 +119,17 @@ impl Theta {
             }
         }
         sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_dense_vector_takes_memory_for_every_column() {
+        let theta = Theta::from_pairs([(1, 1.0)], 1 << 60).expect("one value");
+        assert_eq!(theta.to_dense(), Err(Error::Memory));
+        assert_eq!(theta.dot_sparse(&[1i64, 1 << 50], &[2.0f64, 3.0]), 2.0);
     }
 }
