@@ -1,4 +1,4 @@
-"""The constants of the dense fit. Public, and kept with a policy: see :func:`fliphat.fit.settings.read_constants`."""
+"""The constants of the dense fit. Public, and kept with a policy (`read_constants` of the settings)."""
 
 from __future__ import annotations
 
