@@ -10,6 +10,8 @@ import pytest
 from fliphat import FLIPHAT, Iht, PrivateLinear
 from fliphat.contexts import Crossed
 from fliphat.fit.board import BOARD_SHARE, UNIFORM, Board, Earned, Interval
+from fliphat.fit.dense.known import expecting
+from fliphat.fit.dense.learning import arm_values
 from fliphat.policies.health import HealthWarning
 from fliphat.policies.linear_rule import LinearRule
 from fliphat.privacy import composition
@@ -17,16 +19,16 @@ from fliphat.privacy import composition
 CHANCES = np.array([0.1, 0.2, 0.7])
 
 
-def named(rounds=6_000, epsilon=3.0, seed=0, chances=CHANCES, paid=1.0, **more):
+def named(rounds=6_000, epsilon=3.0, seed=0, chances=CHANCES, paid=1.0, shift=0.0, **more):
     """A FLIPHAT whose arms pay 1 with these chances, whatever the context, and the mean that it really had."""
     given = {"dim": 2, "sparsity": 2, "epsilon": epsilon, "delta": 1e-5, "reward_range": (0, 1)}
-    policy = FLIPHAT(**given, arms=["a", "b", "c"], seed=seed, **more)
+    policy = FLIPHAT(**{**given, **more}, arms=["a", "b", "c"], seed=seed)
     rng, means = np.random.default_rng(seed), []
     at = {arm: place for place, arm in enumerate(policy.arms)}
     while policy.rounds < rounds:
         decisions = policy.select_batch(rng.uniform(-1, 1, (policy.remaining, 2)))
         chance = chances[[at[arm] for arm in decisions.arms]]
-        policy.update_batch(decisions, paid * (rng.random(len(chance)) < chance))
+        policy.update_batch(decisions, shift + paid * (rng.random(len(chance)) < chance))
         means.append(float(chance.mean()))
     return policy, means
 
@@ -106,6 +108,56 @@ def test_a_plan_does_not_depend_on_the_guard(fallback):
     other = dataclasses.replace(known, earned=dataclasses.replace(known.earned, fallback=fallback, waits=1e9))
     assert fit.plan(known.episodes, known).steps == fit.plan(known.episodes, other).steps
     assert fit.plan(known.episodes, known).mu_squared == fit.plan(known.episodes, other).mu_squared
+
+
+@pytest.mark.parametrize("range_", [(900.0, 1100.0), (-0.5, 1.5)])
+def test_a_range_that_is_learned_costs_nothing_and_begins_totals_of_rewards_anew(range_):
+    policy, _ = named(rounds=3_000, reward_range=None)
+    fit, known = policy._fit, policy._engine.known
+    other = expecting(known, range_)
+    before, after = (fit.plan(known.episodes, one) for one in (known, other))
+    assert {name: step.variance for name, step in before.steps.items()} == {
+        name: step.variance for name, step in after.steps.items()
+    }
+    assert before.mu_squared == after.mu_squared <= before.cap
+    assert after.steps["arms"].before.releases == 0 < before.steps["arms"].before.releases
+    assert after.steps["moments"] == before.steps["moments"] and not known.fresh
+    if range_[0] > 2:
+        assert other.fresh and not other.coefficients.any()
+
+
+def test_what_is_known_is_the_same_in_a_narrower_range():
+    policy, _ = named(rounds=3_000, reward_range=None)
+    known = policy._engine.known
+    other = expecting(known, (-0.5, 1.5))
+    for one, two in zip(arm_values(known, 0.1), arm_values(other, 0.1), strict=True):
+        assert abs(one.mean - two.mean) < 1e-9 and 0.5 < two.error / one.error < 1.2
+    assert np.allclose(4 * known.draws[..., -1], 0.5 + 2 * other.draws[..., -1])
+    assert np.allclose(4 * known.coefficients[:, :-1], 2 * other.coefficients[:, :-1])
+    mean = [4 * known.scores[-1].rewards, 2 * other.scores[-1].rewards + 0.5 * other.scores[-1].counts]
+    assert np.allclose(*mean)
+
+
+# Where rewards are, when nobody says
+
+
+@pytest.mark.parametrize(("shift", "paid"), [(0.0, 1.0), (1_000.0, 30.0), (-50.0, 1.0), (0.0, 1e5)])
+def test_where_rewards_are_is_learned_from_what_is_released(shift, paid):
+    policy, means = named(rounds=20_000, epsilon=10.0, reward_range=None, paid=paid, shift=shift)
+    low, high = policy._engine.known.reward_range
+    assert low < shift and shift + paid < high and high - low < 40 * paid
+    assert means[-1] > 0.6  # the best arm has .7
+    assert policy.health.ok and policy.scoreboard.clipped.low < 0.01
+    assert abs(policy.scoreboard.recent.mean - shift - paid * 0.7) < 0.1 * paid
+
+
+def test_a_range_that_is_given_stays():
+    policy, _ = named(paid=1_000.0)
+    assert policy._engine.known.reward_range == (0, 1) and policy._engine.known.began == 0
+    clipped, narrow = (dataclasses.replace(earned(0.5), clipped=count) for count in (5_000.0, 0.0))
+    assert Earned(uniform=clipped).better_range((0.0, 1.0)) is not None
+    assert Earned(uniform=narrow).better_range((0.0, 1.0)) is None
+    assert Earned().better_range((0.0, 1.0)) is None
 
 
 # The guard

@@ -54,6 +54,11 @@ _WRONG: Final = 2.0
 #: What the guard plays goes on for at most so many times the rounds that it took to see a loss.
 _LONGEST: Final = 4.0
 
+#: Share of rewards outside a range that is not given beyond which it gets wider, and standard deviations of
+#: rewards to either side of their mean that a narrower one has.
+_CUT_REWARDS: Final = 0.1
+_RANGE_SPREADS: Final = 4.0
+
 #: As an arm of the guard: all of them, uniformly.
 UNIFORM: Final = -1
 
@@ -300,6 +305,28 @@ class Earned:
             waits=waits,
             times=self.times + 1,
         )
+
+    def better_range(self, given: tuple[float, float]) -> tuple[float, float] | None:
+        """Return where rewards should be expected instead, None where `given` is about right.
+
+        A range that clearly cuts rewards gets four times as wide, to the side where they are; one in which
+        they clearly take less than half is drawn together around them.
+        """
+        (low, high), board = given, pooled([one for one in (self.uniform, self.recent) if one is not None])
+        if board is None:
+            return None
+        width, mean, clipped = high - low, board.reward, board.share("clipped")
+        if clipped.mean - _GUARD * clipped.error > _CUT_REWARDS:
+            away = (mean.mean - (low + high) / 2) / width  # -1/2 to 1/2
+            below, above = 0.75 - 1.5 * away, 0.75 + 1.5 * away
+            return low - 2 * max(below, 0.0) * width, high + 2 * max(above, 0.0) * width
+        if clipped.mean + _GUARD * clipped.error > _CUT_REWARDS:
+            return None
+        n = board.present
+        noise = 3 * width / 2 * math.sqrt(board.reward_noise) / n
+        spread = math.sqrt(max(board.squares / n - (mean.mean - board.center) ** 2, 0.0) + noise)
+        half = _RANGE_SPREADS * spread + _GUARD * mean.error
+        return (max(mean.mean - half, low), min(mean.mean + half, high)) if 4 * half < width else None
 
     def to_record(self) -> dict[str, Any]:
         """Return a record for JSON."""

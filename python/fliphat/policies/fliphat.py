@@ -53,8 +53,9 @@ class FLIPHAT(NamedArms):
     arms : sequence of hashable, or int, optional
         Names of the arms, all different; a number K stands for ``0, ..., K - 1``. A round then brings one
         context of shape (dim,), every arm has coefficients of its own, and `add_arm` and `remove_arm` change
-        the arms. All columns are released with noise, so `dim` is at most some hundreds. Without names a
-        round brings a context for each arm, and all arms share coefficients, as in the paper.
+        the arms. All columns are released with noise, whatever `sparsity` is, so `dim` is at most some
+        hundreds, and a warning says where it is too large. Without names a round brings a context for each
+        arm, and all arms share coefficients, as in the paper.
     fit : Pursuit or Iht, optional
         :class:`~fliphat.Pursuit`, the default, is ours. :class:`~fliphat.Iht` is noisy iterative hard
         thresholding, the paper's fit. A store goes on with the fit it was made with.
@@ -139,49 +140,32 @@ class FLIPHAT(NamedArms):
         # A store goes on with the fit, the noise and the constants it was made with, whatever a new one would
         # get; that of another policy is refused by whoever opens it, and says what is wrong.
         place = as_store(store)
+        given: dict[str, Any] = {
+            "dim": dim,
+            "sparsity": sparsity,
+            "epsilon": epsilon,
+            "delta": delta,
+            "loss": loss,
+            "rounds_per_user": rounds_per_user,
+            "first_episode": first_episode,
+            "context_scale": context_scale,
+            "reward_scale": reward_scale,
+            "reward_range": reward_range,
+            "exploration": exploration,
+            "guard": guard,
+            "dtype": dtype,
+            "seed": seed,
+        }
         if arms is not None:
             if fit is not None:
                 raise ValueError("fit must be left out with named arms: they have a fit of their own")
             table = arm_table(arms)
-            settings = named_settings(
-                arms=table.slots,
-                dim=dim,
-                sparsity=sparsity,
-                epsilon=epsilon,
-                delta=delta,
-                loss=loss,
-                rounds_per_user=rounds_per_user,
-                first_episode=first_episode,
-                context_scale=context_scale,
-                reward_scale=reward_scale,
-                reward_range=reward_range,
-                exploration=exploration,
-                guard=guard,
-                dtype=dtype,
-                seed=seed,
-            )
-            self._begin_named(settings, table, place)
+            self._begin_named(named_settings(arms=table.slots, **given), table, place)
             return
         kept = kept_choices(place)
         if fit is None and kept is not None and kept.fit == Iht.name:
             fit = Iht()
-        checked = Settings.checked(
-            dim=dim,
-            sparsity=sparsity,
-            epsilon=epsilon,
-            delta=delta,
-            fit=fit,
-            loss=loss,
-            rounds_per_user=rounds_per_user,
-            first_episode=first_episode,
-            context_scale=context_scale,
-            reward_scale=reward_scale,
-            reward_range=reward_range,
-            exploration=exploration,
-            guard=guard,
-            dtype=dtype,
-            seed=seed,
-        )
+        checked = Settings.checked(fit=fit, **given)
         if kept is not None and kept.fit in (Pursuit.name, Iht.name):
             constants = kept.constants if checked.fit == kept.fit else None
             checked = dataclasses.replace(checked, accounting=kept.accounting, constants=constants)

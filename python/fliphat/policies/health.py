@@ -210,7 +210,7 @@ def _rewards_cut(board: Scoreboard, settings: Any) -> str | None:
     if board.clipped is None or board.clipped.mean - EVERY_TIME * board.clipped.error < _CLIPPED:
         return None
     share = min(board.clipped.mean, 1.0)
-    given = settings.reward_range
+    given = None if getattr(settings, "learns_range", False) else settings.reward_range
     mean = board.recent or board.uniform
     about = "" if mean is None else f"; those that were kept have the mean {mean.mean:.3g}"
     if given is None:
@@ -321,7 +321,7 @@ def _full(known: KnownSparse, estimates: Sequence[SparseEstimate], settings: Set
 
 def _short(known: KnownLinear, settings: DenseSettings) -> str | None:
     moments = known.moments
-    if not len(moments.rows):
+    if not len(moments.rows) or known.fresh:
         return None
     # Second moments are about the map's center, and rows that short are not cut.
     center = known.center

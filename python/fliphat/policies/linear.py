@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Hashable, Iterable
-from typing import Final, Literal, Self
+from typing import Literal, Self
 
 import numpy.typing as npt
 
 from fliphat.fit import read_settings
 from fliphat.fit.dense import DenseSettings
 from fliphat.fit.dense.arms import ArmTable
-from fliphat.fit.dense.settings import too_wide
 from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.rows.limits import DEFAULT_MEMORY_LIMIT, MemoryLimit
@@ -22,9 +20,6 @@ from fliphat.policies.store.options import Store, StoreLike, as_store
 from fliphat.policies.types import SnapshotError
 
 __all__ = ["PrivateLinear"]
-
-#: Rounds that hardly anybody has: contexts that would need more are too wide, whoever plays.
-_MOST_ROUNDS: Final = 10**6
 
 
 class PrivateLinear(NamedArms):
@@ -128,16 +123,6 @@ class PrivateLinear(NamedArms):
             dtype=dtype,
             seed=seed,
         )
-        wide = too_wide(
-            _MOST_ROUNDS,
-            settings.dim,
-            table.slots if settings.disjoint else 1,
-            settings.epsilon,
-            settings.delta,
-            settings.rounds_per_user,
-        )
-        if wide is not None:
-            warnings.warn(wide, stacklevel=2)
         self._begin_named(settings, table, as_store(store))
 
     @classmethod

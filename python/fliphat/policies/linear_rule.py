@@ -148,7 +148,7 @@ class LinearChooser:
         if missing > 0:
             # Nothing is known of an arm that was just added: at times it is as good as any other.
             draws = _with_new_arms(draws, missing)
-        self._uniform = known.episodes == 0 or known.earned.fallback == UNIFORM
+        self._uniform = known.fresh or known.earned.fallback == UNIFORM
         constant = np.flatnonzero(active == known.earned.fallback)
         #: Place of the arm that the guard plays, but for some draws that go on to learn.
         self._constant = int(constant[0]) if len(constant) else None

@@ -120,17 +120,19 @@ class LivePolicy:
 
         Parameters
         ----------
-        contexts : array_like, shape (K, dim), SciPy CSR, DataFrame or :class:`fliphat.contexts.Crossed`
-            One row an arm; K may differ from round to round. Only the chosen row is kept, as a copy. A value
-            that is NaN or infinite does not raise: the round is played uniformly and not learned from.
-            Integers become float64; a DataFrame must have the same columns in every round.
+        contexts : array_like, SciPy CSR, DataFrame or :class:`fliphat.contexts.Crossed`
+            Of shape (K, dim), a row for each of K arms, where K may differ from round to round; of shape
+            (dim,) where the policy has named arms. Only what is learned from is kept, as a copy. A value that
+            is NaN or infinite does not raise: the round is played uniformly and not learned from. Integers
+            become float64; a DataFrame must have the same columns in every round.
         user : str, int or bytes, optional
             In every round or in none. Ids are kept as keyed digests.
         key : str, int or bytes, optional
             Makes retries safe: the same key again returns the same decision, whatever the contexts.
         arms : sequence of str or int, optional
             Ids of the arms, one for each row, in every round or in none: `Decision.arm` is then the id of the
-            arm. Retries get the same id, whichever arms they offer.
+            arm. Retries get the same id, whichever arms they offer. Left out where the policy has named arms:
+            `Decision.arm` is then one of their ids.
 
         Returns
         -------
@@ -164,9 +166,10 @@ class LivePolicy:
 
         Parameters
         ----------
-        contexts : array_like, shape (n, K, dim), SciPy CSR or DataFrame, shape (n * K, dim), Crossed, or list
-            At most `remaining` rounds. In a list each round has a matrix of its own, as in `select`, and
-            rounds may have different numbers of arms.
+        contexts : array_like, SciPy CSR, DataFrame, Crossed, or list
+            At most `remaining` rounds: of shape (n, K, dim), or (n * K, dim) if sparse or a DataFrame; of
+            shape (n, dim) where the policy has named arms. In a list each round has a matrix of its own, as
+            in `select`, and rounds may have different numbers of arms.
         users : sequence, optional
             One id for each round.
         arms : int or sequence, optional
@@ -176,6 +179,8 @@ class LivePolicy:
         Returns
         -------
         Decisions
+            Where the policy has named arms, `arms` are ids: an array of integers if all ids are, of objects
+            otherwise.
         """
         with self._playing() as engine:
             decisions = engine.select_batch(contexts, users, arms)

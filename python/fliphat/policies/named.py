@@ -9,7 +9,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from fliphat import arguments
 from fliphat.contexts.crossed import Crossed
 from fliphat.fit.dense import ArmScores, Dense, DenseSettings
 from fliphat.fit.dense.arms import ArmTable
-from fliphat.fit.dense.settings import refuse_too_large
+from fliphat.fit.dense.settings import refuse_too_large, too_wide
 from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.health import HealthWarning
@@ -29,6 +29,18 @@ from fliphat.policies.store.options import Store
 from fliphat.policies.types import Decision, Decisions, StoreError
 
 __all__ = ["NamedArms", "arm_table", "opened_named"]
+
+#: Rounds that hardly anybody has: contexts that would need more are too wide, whoever plays.
+_MOST_ROUNDS: Final = 10**6
+
+#: What can be done about contexts that are too wide, beside using fewer columns.
+_OTHERWISE: Final = {
+    "PrivateLinear": ", or FLIPHAT, which looks at few of them",
+    "FLIPHAT": (
+        " (with named arms all of them are used, whatever sparsity says), or give a context for each arm and "
+        "leave out arms=..., which looks at few of them"
+    ),
+}
 
 
 class NamedArms(LivePolicy):
@@ -42,6 +54,16 @@ class NamedArms(LivePolicy):
 
     def _begin_named(self, settings: DenseSettings, table: ArmTable, place: Store) -> None:
         """Begin, or go on with a store that has the same arms."""
+        told = settings.epsilon, settings.delta, settings.rounds_per_user
+        wide = too_wide(
+            _MOST_ROUNDS,
+            settings.dim,
+            table.slots if settings.disjoint else 1,
+            *told,
+            other=_OTHERWISE["FLIPHAT" if settings.sparsity else "PrivateLinear"],
+        )
+        if wide is not None:
+            warnings.warn(wide, stacklevel=3)
         if place.where is not None:
             table.to_record()  # refuses ids that a store can't hold, before there is one
             choices = kept_choices(place)
@@ -56,42 +78,11 @@ class NamedArms(LivePolicy):
                 f"remove_arm"
             )
 
-    # Playing
+    # Playing; LivePolicy's docstrings speak of named arms, too.
 
-    def select(
+    def select(  # noqa: D102
         self, contexts: Any, user: Any = None, key: Any = None, *, arms: Sequence[Any] | None = None
     ) -> Decision:
-        """Play one round.
-
-        The first round of an episode computes and releases the estimate of the one before.
-
-        Parameters
-        ----------
-        contexts : array_like, SciPy CSR, DataFrame or :class:`fliphat.contexts.Crossed`
-            Of shape (K, dim), a row for each of K arms, where K may differ from round to round; of shape
-            (dim,) where the policy has named arms. Only what is learned from is kept, as a copy. A value that
-            is NaN or infinite does not raise: the round is played uniformly and not learned from. Integers
-            become float64; a DataFrame must have the same columns in every round.
-        user : str, int or bytes, optional
-            In every round or in none. Ids are kept as keyed digests.
-        key : str, int or bytes, optional
-            Makes retries safe: the same key again returns the same decision, whatever the contexts.
-        arms : sequence of str or int, optional
-            Ids of the arms, one for each row, in every round or in none: `Decision.arm` is then the id of the
-            arm. Retries get the same id, whichever arms they offer. Left out where the policy has named arms:
-            `Decision.arm` is then one of their ids.
-
-        Returns
-        -------
-        Decision
-
-        Raises
-        ------
-        ValueError, TypeError
-            If an argument's structure is wrong; no round happened.
-        CopyError
-            If this is not the one live policy.
-        """
         if not self._named:
             self._warn_of_one_hot(contexts)
             return super().select(contexts, user, key, arms=arms)
@@ -100,29 +91,9 @@ class NamedArms(LivePolicy):
         arm: Any = self._ids[decision.arm]
         return decision._replace(arm=arm)
 
-    def select_batch(
+    def select_batch(  # noqa: D102
         self, contexts: Any, users: Sequence[Any] | None = None, *, arms: int | Sequence[Any] | None = None
     ) -> Decisions:
-        """Play several rounds at once, all under one estimate.
-
-        Parameters
-        ----------
-        contexts : array_like, SciPy CSR, DataFrame, Crossed, or list
-            At most `remaining` rounds: of shape (n, K, dim), or (n * K, dim) if sparse or a DataFrame; of
-            shape (n, dim) where the policy has named arms. In a list each round has a matrix of its own, as
-            in `select`, and rounds may have different numbers of arms.
-        users : sequence, optional
-            One id for each round.
-        arms : int or sequence, optional
-            K, for CSR and a DataFrame. Or ids of arms, as in `select`: those of all rounds, or a sequence of
-            ids for each round.
-
-        Returns
-        -------
-        Decisions
-            Where the policy has named arms, `arms` are ids: an array of integers if all ids are, of objects
-            otherwise.
-        """
         if not self._named:
             self._warn_of_one_hot(contexts)
             return super().select_batch(contexts, users, arms=arms)
@@ -213,7 +184,7 @@ class NamedArms(LivePolicy):
         return self._coefficients(known) if self._named else {}
 
     def _coefficients(self, known: Any) -> dict[Hashable, npt.NDArray[np.float64]]:
-        low, high = self._settings.reward_range
+        low, high = known.reward_range
         mapped = known.row_map(self._fit.scale)  # type: ignore[attr-defined]
         released = known.coefficients * (high - low)
         released[:, :-1] *= mapped.inverse
@@ -230,9 +201,13 @@ class NamedArms(LivePolicy):
     def arm_scores(self) -> tuple[ArmScores, ...]:
         """What each episode released of arms' rounds and rewards, in the order arms were first added; public.
 
-        With ``model="shared"`` all arms are counted together.
+        With ``model="shared"`` all arms are counted together. Where no `reward_range` was given, episodes
+        before rewards were first found are left out.
         """
-        scores: tuple[ArmScores, ...] = self._look().known.scores if self._named else ()  # type: ignore[attr-defined]
+        if not self._named:
+            return ()
+        known: Any = self._look().known
+        scores: tuple[ArmScores, ...] = known.scores[known.began :]
         return scores
 
     @property

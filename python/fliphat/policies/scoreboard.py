@@ -144,25 +144,29 @@ def scoreboard(
     earned = getattr(known, "earned", None)
     if not isinstance(earned, Earned) or earned.last is None:
         return Scoreboard()
-    boards = [facts for facts in history if facts.board is not None]
+    episodes = tuple(
+        EpisodeScore(facts.episode, facts.rounds, facts.board.reward)
+        for facts in history
+        if facts.board is not None
+    )
+    if isinstance(known, KnownLinear) and known.fresh:  # rewards were cut, and are looked for elsewhere
+        return Scoreboard(episodes)
     recent = earned.recent or earned.last
     arms: dict[Hashable, Interval] = {}
     best, constant, fallback = None, None, None
     if isinstance(known, KnownLinear) and isinstance(settings, DenseSettings) and settings.disjoint and table:
-        values = arm_values(known, settings.reward_range, settings.exploration)
+        values = arm_values(known, settings.exploration)
         active = [slot for slot in table.active if slot < len(values)]
         arms = {table.ids[slot]: values[slot] for slot in active}
         if active:  # arms that came after the last release have earned nothing yet
-            slot, constant = best_constant(known, settings.reward_range, settings.exploration, active)
+            slot, constant = best_constant(known, settings.exploration, active)
             best = table.ids[slot]
         if earned.fallback in table.active:  # one that was removed is not played
             fallback = table.ids[earned.fallback]
     if earned.fallback == UNIFORM:
         fallback = "uniform"
     return Scoreboard(
-        episodes=tuple(
-            EpisodeScore(facts.episode, facts.rounds, facts.board.reward) for facts in boards if facts.board
-        ),
+        episodes=episodes,
         uniform=None if earned.uniform is None else earned.uniform.reward,
         recent=None if earned.recent is None else earned.recent.reward,
         arms=arms,

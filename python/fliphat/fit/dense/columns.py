@@ -45,7 +45,9 @@ def learned(
     )
     center, _ = shrunk(known.means / known.mean_weights, 1 / known.mean_weights)
     raw = known.spreads / known.spread_weights
-    common = max(float(raw.mean()), 0.01)
+    # With few columns noise can hide that they are there: too small a size would cut nearly all rows.
+    error = math.hypot(*known.spread_weights**-0.5) / d
+    common = max(float(raw.mean()) + constants.common_upper * error, 0.01)
     found, doubt = shrunk(raw, 1 / known.spread_weights, common)
     upper = np.maximum(found + constants.upper * np.sqrt(doubt), constants.smallest_size * common)
     sizes = np.sqrt(upper) ** constants.power * math.sqrt(common) ** (1 - constants.power)

@@ -33,6 +33,8 @@ class DenseTuning:
         How far columns are brought to one size: 0 leaves them, 1 makes them alike.
     upper : float
         Standard deviations that are added to a size that is not well known: too large cuts nothing.
+    common_upper : float
+        The same for the size that columns have in common.
     smallest_size, floor : float
         Smallest variance of a column, and smallest eigenvalue of the columns' covariance.
     prior, prior_spread, prior_more : float
@@ -67,6 +69,7 @@ class DenseTuning:
     square_prior: float = 0.5
     power: float = 0.5
     upper: float = 1.0
+    common_upper: float = 0.5
     smallest_size: float = 0.02
     floor: float = 0.01
     prior: float = 1.5

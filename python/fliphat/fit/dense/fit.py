@@ -120,11 +120,11 @@ class Dense:
 
     def begin(self) -> KnownLinear:
         """Return what is known before the first episode: nothing."""
-        return known_.begin(self.settings.dim, self.groups, self._constants)
+        return known_.begin(self.settings.dim, self.groups, self._constants, self.settings.reward_range)
 
     def recall(self, record: dict[str, Any]) -> KnownLinear:
         """Return what `KnownLinear.to_record` wrote."""
-        return KnownLinear.from_record(record, self._constants)
+        return KnownLinear.from_record(record, self._constants, self.settings.reward_range)
 
     def recall_estimate(
         self, indices: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
@@ -225,7 +225,7 @@ class Dense:
             present,
             row_map=plan.row_map,
             groups=self.groups,
-            reward_range=settings.reward_range,
+            reward_range=known.reward_range,
             steps=steps,
             radius=plan.square_radius,
             secret=held,
@@ -233,16 +233,19 @@ class Dense:
         )
         board = released.pop("board")
         learned = learn(known, released, steps, plan.rows, self.groups, self.mu, settings.exploration)
-        earned = Board.of(plan.rows, settings.reward_range, board.values, float(board.noise[0]))
+        earned = Board.of(plan.rows, known.reward_range, board.values, float(board.noise[0]))
         learned = dataclasses.replace(learned, earned=self._earned(known, learned, earned))
+        if settings.learns_range:
+            better = learned.earned.better_range(known.reward_range)
+            learned = learned if better is None else known_.expecting(learned, better)
         return learned, None if after is None else (plan.episode + 1).to_bytes(8) + after
 
     def _earned(self, known: KnownLinear, learned: KnownLinear, board: Board) -> Earned:
         """Return what episodes earned, and what the guard makes of it."""
         settings, constant = self.settings, None
         if settings.disjoint:
-            constant = best_constant(learned, settings.reward_range, settings.exploration, self.table.active)
-        return known.earned.after(board, uniform=known.episodes == 0, constant=constant, guard=settings.guard)
+            constant = best_constant(learned, settings.exploration, self.table.active)
+        return known.earned.after(board, uniform=known.fresh, constant=constant, guard=settings.guard)
 
     def facts(self, plan: DensePlan, known: KnownLinear) -> dict[str, Any]:
         """Return what may be told about a finished fit."""

@@ -16,7 +16,7 @@ from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.parts import RowMap
 from fliphat.fit.known import SparseEstimate
 
-__all__ = ["DRAWS", "ArmScores", "KnownLinear", "Weighted", "begin", "with_groups"]
+__all__ = ["DRAWS", "ArmScores", "KnownLinear", "Weighted", "begin", "expecting", "with_groups"]
 
 #: Draws of all coefficients from their posterior; each round is played by one of them.
 DRAWS: Final = 32
@@ -142,6 +142,10 @@ class KnownLinear:
         Squares of coefficients over those that noise alone would have.
     constants : DenseTuning
         Of the policy, which keeps them with its settings.
+    reward_range : (float, float)
+        Where rewards are expected.
+    began : int
+        Episodes before rewards were first expected there: what those released is not used.
     earned : Earned
         What episodes earned, and what the guard makes of it.
     """
@@ -169,12 +173,19 @@ class KnownLinear:
     draws: _Floats
     signal: float
     constants: DenseTuning
+    reward_range: tuple[float, float]
+    began: int = 0
     earned: Earned = field(default_factory=Earned)
 
     @property
     def dim(self) -> int:
         """Coordinates of a context."""
         return len(self.center)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing is known of rewards: such an episode is played uniformly."""
+        return self.episodes == self.began
 
     @property
     def groups(self) -> int:
@@ -198,18 +209,21 @@ class KnownLinear:
         return found | {"earned": self.earned.to_record()}
 
     @classmethod
-    def from_record(cls, record: dict[str, Any], constants: DenseTuning) -> KnownLinear:
-        """Return what :meth:`to_record` wrote."""
+    def from_record(
+        cls, record: dict[str, Any], constants: DenseTuning, reward_range: tuple[float, float]
+    ) -> KnownLinear:
+        """Return what :meth:`to_record` wrote; an earlier version wrote no range, but had the one given."""
         filled = {name: _read(value) for name, value in record.items()}
         for name in ("arms", "moments", "squares"):
             filled[name] = Weighted(*filled[name])
         filled["chains"] = {name: Chain.from_record(value) for name, value in record["chains"].items()}
         filled["scores"] = tuple(ArmScores(*one) for one in filled["scores"])
         filled["earned"] = Earned.from_record(record["earned"])
+        filled["reward_range"] = tuple(record.get("reward_range", reward_range))
         return cls(**filled, constants=constants)
 
 
-def begin(dim: int, groups: int, constants: DenseTuning) -> KnownLinear:
+def begin(dim: int, groups: int, constants: DenseTuning, reward_range: tuple[float, float]) -> KnownLinear:
     """Return what is known before anything was released."""
     zeros = np.zeros(dim)
     return KnownLinear(
@@ -237,6 +251,49 @@ def begin(dim: int, groups: int, constants: DenseTuning) -> KnownLinear:
         draws=np.zeros((DRAWS, groups, dim + 1)),
         signal=1e9,
         constants=constants,
+        reward_range=reward_range,
+    )
+
+
+def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLinear:
+    """Return what is known when rewards are expected elsewhere; totals of rewards begin anew.
+
+    In a part of the old range nothing was cut, and what is known is told in other units. Beyond it nothing
+    is known of rewards.
+    """
+    (low, high), (first, last) = known.reward_range, reward_range
+    chains = {name: chain for name, chain in known.chains.items() if name != "arms"}
+    moved = replace(known, reward_range=reward_range, chains=chains)
+    if first < low or high < last:
+        nothing = begin(known.dim, known.groups, known.constants, reward_range)
+        return replace(
+            moved,
+            arms=nothing.arms,
+            coefficients=nothing.coefficients,
+            draws=nothing.draws,
+            began=known.episodes,
+            earned=Earned(last=known.earned.last),
+        )
+    own, arms = known.dim + 1, known.arms  # sums of (v r, r), and then those of (v, 1)
+    times, more = (high - low) / (last - first), (low + high - first - last) / (2 * (last - first))
+    sums, noise = arms.sums.copy(), arms.noise.copy()
+    sums[:, :own] = times * sums[:, :own] + more * sums[:, own:]
+    noise[:own] = times**2 * noise[:own] + more**2 * noise[own:]
+    constant = np.eye(own)[-1] * more
+    return replace(
+        moved,
+        arms=replace(arms, sums=sums, noise=noise),
+        coefficients=times * known.coefficients + constant,
+        draws=times * known.draws + constant,
+        scores=tuple(
+            ArmScores(
+                one.counts,
+                times * one.rewards + more * one.counts,
+                one.count_noise,
+                math.hypot(times * one.reward_noise, more * one.count_noise),
+            )
+            for one in known.scores
+        ),
     )
 
 

@@ -61,7 +61,7 @@ def learn(
     known = replace(known, episodes=known.episodes + 1, rows=known.rows + rows)
     if "columns" in released:
         known, mean, error = columns.learned(known, released["columns"], rows, mu)
-        if before.episodes == 0:
+        if before.fresh:
             # The first rounds were played uniformly: arms' means are those of everybody, known better.
             counts = np.maximum(arms[:, -1:], 0.0)
             arms[:, d + 1 : -1], noise[d + 1 : -1] = counts * mean, rows / groups * error
@@ -212,7 +212,9 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
         coefficients[k, :d], draws[:, k, :d] = mean, mean + width * (drawn - mean)
         explained += float(told[k] @ told[k])
         expected += alpha * d + spread[k] * float(np.trace(H))
-    level, left = _levels(level, variance, _uniform_play(known.scores[0]), constants.intercept_prior)
+    level, left = _levels(
+        level, variance, _uniform_play(known.scores[known.began]), constants.intercept_prior
+    )
     coefficients[:, d] = level - (coefficients[:, :d] * means).sum(axis=1)
     # Where arms are alike, the draws decide between them: a tie would always go to the first.
     apart = constants.level_width * width * np.sqrt(left) + 1e-9
@@ -247,13 +249,13 @@ def _uniform_play(first: ArmScores) -> tuple[float, float]:
     return mean, noise / rounds**2 + 0.25 / rounds
 
 
-def arm_values(known: KnownLinear, reward_range: tuple[float, float], width: float) -> list[Interval]:
+def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     """Return what each arm would earn if everybody was shown it, as far as rewards are linear.
 
     An arm that is shown to few is known for those: how far coefficients are off, by their draws that are
     `width` standard deviations apart, is a part of the error.
     """
-    low, high = reward_range
+    low, high = known.reward_range
     own = _in_map(known)
     count_noise = math.sqrt(own.noise[-1])
     total = max(own.total, 1e-9)
@@ -272,11 +274,9 @@ def arm_values(known: KnownLinear, reward_range: tuple[float, float], width: flo
     ]
 
 
-def best_constant(
-    known: KnownLinear, reward_range: tuple[float, float], width: float, active: list[int]
-) -> tuple[int, Interval]:
+def best_constant(known: KnownLinear, width: float, active: list[int]) -> tuple[int, Interval]:
     """Return the best arm for everybody, and what it earns: the best of several looks better than it is."""
-    values = arm_values(known, reward_range, width)
+    values = arm_values(known, width)
     luck = math.sqrt(2 * math.log(max(len(active), 1)))
     lower = {slot: values[slot].mean - luck * values[slot].error for slot in active}
     best = max(lower, key=lambda slot: lower[slot])

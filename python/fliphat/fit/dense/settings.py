@@ -14,7 +14,7 @@ from fliphat.fit.settings import checked_dtype, checked_range, read_constants, w
 from fliphat.privacy.priced import Part, VectorNoise, fit_scales
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
-__all__ = ["MODELS", "DenseSettings", "class_of", "fewest_rounds", "named_settings", "too_wide"]
+__all__ = ["MODELS", "DenseSettings", "class_of", "fewest_rounds", "named_settings", "refuse_too_large", "too_wide"]
 
 MODELS: Final = ("disjoint", "shared")
 
@@ -44,6 +44,8 @@ class DenseSettings:
     sparsity: int | None = None
     #: Of rounds that play a uniform arm.
     uniform_share: float = 0.0
+    #: Whether `reward_range` is where rewards are looked for first.
+    learns_range: bool = False
     fit: str = "dense"
     #: Rewards are numbers in a range; the engine asks.
     loss: str = "squared"
@@ -70,6 +72,7 @@ class DenseSettings:
         guard: object = True,
         sparsity: object = None,
         uniform_share: object = 0.0,
+        learns_range: bool = False,
         dtype: object = "float32",
         seed: object = None,
     ) -> DenseSettings:
@@ -102,6 +105,7 @@ class DenseSettings:
             guard=arguments.flag("guard", guard),
             uniform_share=arguments.within("exploration", uniform_share, 0.0, 1.0),
             sparsity=None if sparsity is None else arguments.integer("sparsity", sparsity, 1, dim),
+            learns_range=learns_range,
             dtype=checked_dtype(dtype),
             seed=None if seed is None else arguments.integer("seed", seed, 0, 2**64 - 1),
         )
@@ -176,6 +180,7 @@ def named_settings(
     if not isinstance(exploration, (int, float)):
         raise TypeError(f"exploration must be one share of rounds with named arms, got {exploration!r}")
     half = _WIDEST * arguments.positive("reward_scale", reward_scale)
+    learns = reward_range is None and loss != "logistic"
     if loss == "logistic":
         reward_range = (0.0, 1.0)
     elif reward_range is None:
@@ -186,6 +191,7 @@ def named_settings(
         reward_range=reward_range,
         sparsity=arguments.integer("sparsity", sparsity, 1, dim),
         uniform_share=exploration,
+        learns_range=learns,
         **others,
     )
 
@@ -197,7 +203,8 @@ def refuse_too_large(dim: int, groups: int) -> None:
         largest = math.isqrt(_MOST_BYTES // (8 * 12 + groups)) - 1
         raise ValueError(
             f"dim must be at most {largest} with {groups} sets of coefficients, got {dim}: second moments of "
-            f"all pairs of columns would take {needed / 1e9:,.0f} GB. Use FLIPHAT, which looks at few columns"
+            f"all pairs of columns would take {needed / 1e9:,.0f} GB. Use FLIPHAT without "
+            f"arms=..., with a context for each arm: it looks at few columns"
         )
 
 
@@ -221,14 +228,23 @@ def fewest_rounds(dim: int, arms: int, epsilon: float, delta: float, rounds_per_
 
 
 def too_wide(
-    rounds: int, dim: int, arms: int, epsilon: float, delta: float, rounds_per_user: int = 1
+    rounds: int,
+    dim: int,
+    arms: int,
+    epsilon: float,
+    delta: float,
+    rounds_per_user: int = 1,
+    other: str = ", or FLIPHAT, which looks at few of them",
 ) -> str | None:
-    """Return what to say where contexts are too wide for so many rounds, and None where they are not."""
+    """Return what to say where contexts are too wide for so many rounds, and None where they are not.
+
+    `other` is what can be done beside using fewer columns.
+    """
     fewest = fewest_rounds(dim, arms, epsilon, delta, rounds_per_user)
     if rounds >= fewest:
         return None
     return (
         f"with {dim:,} columns and {arms:,} arms noise is on {dim * arms:,} coefficients, and at epsilon = "
-        f"{epsilon:g} contexts can hardly be told from it before about {fewest:,} rounds: use fewer columns, "
-        f"or FLIPHAT, which looks at few of them"
+        f"{epsilon:g} contexts can hardly be told from it before about {fewest:,} rounds: use fewer columns"
+        f"{other}"
     )
