@@ -14,7 +14,7 @@ from fliphat.fit.settings import checked_dtype, checked_range, read_constants, w
 from fliphat.privacy.priced import Part, VectorNoise, fit_scales
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
-__all__ = ["MODELS", "DenseSettings", "class_of", "fewest_rounds", "named_settings", "refuse_too_large", "too_wide"]
+__all__ = ["MODELS", "DenseSettings", "class_of", "fewest_rounds", "named_settings", "too_wide"]
 
 MODELS: Final = ("disjoint", "shared")
 
