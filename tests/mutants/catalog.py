@@ -243,10 +243,9 @@ MUTANTS = [
     Mutant(
         "pursuit: noise for k = 1 from episode 2 on",
         "python/fliphat/fit/pursuit/fit.py",
-        "            release=self._release(steps),",
-        "            release=(\n"
-        "                self if episode < 2 else PursuitFit(dataclasses.replace(settings, rounds_per_user=1))\n"
-        "            )._release(steps),",
+        "            release = priced_noise(self._claim, len",
+        "            claim = self._claim if episode < 2 else self._claim._replace(users=1)\n"
+        "            release = priced_noise(claim, len",
         "tests/fit/test_fit_pursuit_noise.py::test_every_episode_asks_for_the_noise_that_k_rounds_of_a_user_need",
         "users with several rounds, in all episodes but the first two",
     ),

@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -44,13 +45,13 @@ def count(call):
     return len(files), len(set(files)), changes
 
 
-def policy(seed=None):
-    return FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01, seed=seed)
+def policy(seed=None, **more):
+    return FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01, seed=seed, **more)
 
 
-def released(seed):
-    """Return the counts of a `select` that releases the third episode, in memory."""
-    playing, rng = policy(seed), np.random.default_rng(1)
+def released(seed, **more):
+    """Return the counts of a `select` that releases the third episode."""
+    playing, rng = policy(seed, **more), np.random.default_rng(1)
 
     def contexts(rounds):
         return rng.standard_normal((rounds, 3, 400)).astype(np.float32)
@@ -64,6 +65,11 @@ def released(seed):
     return count(lambda: playing.select(contexts(1)[0]))
 
 
+def stored():
+    with tempfile.TemporaryDirectory() as folder:
+        return released(None, store=Path(folder) / "policy")
+
+
 def fitted():
     X = np.random.default_rng(0).standard_normal((5000, 40))
     PrivateSparseRegressor(1.0, 1e-5, random_state=1).fit(X, X[:, 3])  # other noise, other picks
@@ -74,6 +80,7 @@ TRACKED = Path(__file__).parents[2] / "benches" / "calls.json"
 PATHS = {
     "a select that releases": lambda: released(None),
     "the same with a seed": lambda: released(1),
+    "the same with a directory store": stored,
     "FLIPHAT()": lambda: count(policy),
     "PrivateSparseRegressor.fit": lambda: count(fitted),
 }

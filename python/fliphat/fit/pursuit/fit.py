@@ -45,7 +45,7 @@ from fliphat.fit.board import BOARD_SHARE, BOARD_WIDTH, Board
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.pursuit import constants as c
 from fliphat.fit.pursuit.constants import Tuning, click_tuning, tuning
-from fliphat.fit.pursuit.known import EpisodeSteps, KnownSparse, ReleasedMeans, Told
+from fliphat.fit.pursuit.known import KnownSparse, ReleasedMeans, Told
 from fliphat.fit.pursuit.learning import learn
 from fliphat.fit.pursuit.plan import LIMIT, RADIUS, PursuitPlan, begin, centred, open_episode, priced_noise
 from fliphat.fit.settings import Settings
@@ -54,7 +54,7 @@ from fliphat.kernels._fits import Noise, noise_of
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
-from fliphat.privacy.priced import Claim, PickNoise, PricedRelease, fit_scales
+from fliphat.privacy.priced import Claim, PickNoise, PricedRelease, VectorNoise, fit_scales
 
 __all__ = [
     "PILOT_NEAR",
@@ -182,17 +182,22 @@ class PursuitFit:
         if episode == 0 and self.told.pilot:
             plan = self._pilot_plan()
         else:
-            settings, constants = self.settings, self.told.tuning
             steps = open_episode(known, self.told)
+            # Its shares of the budget, at the smallest scales that the claim allows.
+            shares = tuple(steps.shares.items())
+            release = priced_noise(self._claim, len(steps.whiten), steps.picks, shares)
+            *before, last = release.noise
+            picks = before[-1] if before else None
             plan = PursuitPlan(
                 episode=episode,
-                dim=settings.dim,
                 steps=steps,
-                release=self._release(steps),
-                signed=constants.signed,
-                octaves=constants.octaves,
+                release=release,
                 told=self.told,
                 units=self._units,
+                rows=steps.rows,
+                row_parts=before[0].parts if before and isinstance(before[0], VectorNoise) else (),
+                picks=picks if isinstance(picks, PickNoise) else None,
+                parts=last.parts if isinstance(last, VectorNoise) else (),
             )
         self._planned = (known, plan)
         return plan
@@ -247,7 +252,7 @@ class PursuitFit:
             "step_size": 1.0,
             "warm": plan.episode > 0,
             "noise_scale": value_noise / steps.one,
-            "smallest_coefficient": pick_noise * math.log(max(plan.dim, 2)) / steps.one**2,
+            "smallest_coefficient": pick_noise * math.log(max(plan.told.dim, 2)) / steps.one**2,
             "board": known.earned.last,
         }
 
@@ -291,10 +296,6 @@ class PursuitFit:
         if told.pilot:
             found.append(list(self._pilot_plan().release.events))
         return found
-
-    def _release(self, steps: EpisodeSteps) -> PricedRelease:
-        """Return noise for an episode: its shares of the budget, at the smallest scales the claim allows."""
-        return priced_noise(self._claim, len(steps.whiten), steps.picks, tuple(steps.shares.items()))
 
     def _pilot_plan(self) -> PilotPlan:
         """Return the plan of the pilot: replacing one row changes one distance and one place, each by 1."""
@@ -356,7 +357,7 @@ def question(plan: PursuitPlan, known: KnownSparse) -> _native.PursuitQuestion:
         (
             0 if picks is None else picks.count,
             1 if picks is None else picks.scale,
-            plan.signed,
+            told.tuning.signed,
             # The last one's sign is of use only as what its coefficient starts from.
             not steps.assumed or told.tuning.guess != 0,
             steps.assumed,
@@ -364,7 +365,7 @@ def question(plan: PursuitPlan, known: KnownSparse) -> _native.PursuitQuestion:
         steps.whiten,
         (steps.value_clip, RADIUS, RADIUS / steps.ball, steps.size_cap),
         (gradient.sigma, moments.sigma, size.sigma),
-        (plan.octaves, [part.sigma for part in plan.row_parts]) if plan.row_parts else None,
+        (told.tuning.octaves, [part.sigma for part in plan.row_parts]) if plan.row_parts else None,
         (*steps.reward_range, board[0].sigma) if steps.reward_range else None,
     )
 
@@ -374,8 +375,9 @@ def release(plan: PursuitPlan, private: RowSums | Sums, known: KnownSparse, nois
     asked = question(plan, known)
     if isinstance(private, RowSums):
         rows, rewards, present = private
+        given = rows if isinstance(rows, np.ndarray) else native_rows(rows)
         numbers, columns, signs, vector = _native.release_rows(
-            asked, native_rows(rows), np.ascontiguousarray(rewards, np.float64), present.view(np.uint8), noise
+            asked, given, np.ascontiguousarray(rewards, np.float64), present.view(np.uint8), noise
         )
     else:
         numbers, columns, signs, vector = _native.release_sums(asked, private, noise)
@@ -385,7 +387,7 @@ def release(plan: PursuitPlan, private: RowSums | Sums, known: KnownSparse, nois
     gradient_step, size_step = steps.value_clip / LIMIT, steps.size_cap / LIMIT
     row_numbers = row_noise = None
     if plan.row_parts:
-        row_steps = np.array([plan.octaves, 1.0, 1.0]) / LIMIT / n
+        row_steps = np.array([plan.told.tuning.octaves, 1.0, 1.0]) / LIMIT / n
         row_numbers = tuple((numbers * row_steps).tolist())
         row_noise = tuple((np.array([part.sigma for part in plan.row_parts]) * row_steps).tolist())
     earned = None

@@ -213,6 +213,10 @@ class EpisodeSteps:
         Share of mu^2 of "picks", "gradient", "moments", "size" and, if they are released, "rows" and "board".
     typical : ndarray, shape (m, m)
         Second moments that the released ones are drawn to.
+    slope : float
+        Mean slope of the rewards' mean in the scores.
+    coefficient : float
+        Typical size of one.
     reward_range : (float, float), optional
         Where rewards are expected, if what the episode earns is released.
     """
@@ -229,6 +233,8 @@ class EpisodeSteps:
     size_cap: float
     shares: dict[str, float]
     typical: _Vector
+    slope: float
+    coefficient: float
     assumed: float = 0.0
     reward_range: tuple[float, float] | None = None
 

@@ -28,8 +28,6 @@ from fliphat.fit.pursuit.plan import (
     averaged,
     centred,
     fewest_picks,
-    mean_slope,
-    within_odds,
 )
 from fliphat.kernels._fits import KalmanRule, KalmanStep
 
@@ -40,12 +38,12 @@ _Vector = npt.NDArray[np.float64]
 
 def learn(known: KnownSparse, told: Told, episode: EpisodeSteps, released: ReleasedMeans) -> KnownSparse:
     """Return what is known after an episode: a Kalman step, pruning, and the scales of the next."""
-    t, x, r, n = told.tuning, episode.one, known.residual_size, episode.rows
-    new, slope, p = released.columns, mean_slope(known, told), len(released.columns)
+    t, x, n = told.tuning, episode.one, episode.rows
+    new, slope, p = released.columns, episode.slope, len(released.columns)
     # Rows cut to the ball are shorter.
     cut = _share_in_ball(len(released.gradient), t.ball)
     fresh, weight = released.moments / cut, (cut / released.moment_noise) ** 2
-    coefficient = r / x / slope * within_odds(known, told)
+    coefficient = episode.coefficient
     rule = KalmanRule(
         one=x,
         weight=weight,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fliphat.fit.board import BOARD_SHARE, BOARD_SQUARED
 from fliphat.fit.pursuit.constants import FIRST_SIGNAL, MOST_FIRST_PICKS, REWARD_WIDTH, WIDE_ROWS, Tuning
 from fliphat.fit.pursuit.known import EpisodeSteps, KnownSparse, Told
-from fliphat.privacy.priced import Claim, Part, PickNoise, PricedRelease, VectorNoise, price
+from fliphat.privacy.priced import Claim, Part, PickNoise, PricedRelease, price
 from fliphat.privacy.scales import ROW_SENSITIVITY
 
 __all__ = [
@@ -33,12 +33,10 @@ __all__ = [
     "centred",
     "fewest_picks",
     "largest_residual",
-    "mean_slope",
     "open_episode",
     "priced_noise",
     "rare_residual",
     "typical_score",
-    "within_odds",
 ]
 
 _Vector = npt.NDArray[np.float64]
@@ -98,7 +96,7 @@ def begin(told: Told) -> KnownSparse:
 
 def centred(known: KnownSparse, told: Told, centre: float, size: float) -> KnownSparse:
     """Return what is known when rewards are about `centre`, give or take `size`."""
-    deviation = told.tuning.intercept_prior * size / mean_slope(known, told)
+    deviation = told.tuning.intercept_prior * size / _mean_slope(known, told)
     return replace(known, theta=np.array([centre]), covariance=np.array([[deviation**2]]), residual_size=size)
 
 
@@ -110,6 +108,7 @@ def fewest_picks(told: Told) -> float:
 def open_episode(known: KnownSparse, told: Told) -> EpisodeSteps:
     """Return the next episode, from what is known."""
     t, x, r, k = told.tuning, known.context_size, known.residual_size, len(known.columns)
+    slope = _mean_slope(known, told)
     picks = int(min(known.picks + 1e-9, max(1.0, t.most_picks * told.sparsity), told.dim - k))
     rare, smallest = rare_residual(known, told), t.smallest_eigenvalue * x * x
     (mean, product), typical_of_public = _typical_columns(known, t)
@@ -166,6 +165,8 @@ def open_episode(known: KnownSparse, told: Told) -> EpisodeSteps:
         size_cap=t.size_cap * r,
         shares=shares,
         typical=typical,
+        slope=slope,
+        coefficient=r / x / slope * _within_odds(known, told, slope),
         assumed=t.pursued * r if t.signed and told.loss == "squared" else 0.0,
         reward_range=_expected_rewards(known, told) if told.board else None,
     )
@@ -250,7 +251,7 @@ def _moments_of_typical(m: int, x: float, mean: float, product: float) -> _Vecto
 # Scores
 
 
-def mean_slope(known: KnownSparse, told: Told) -> float:
+def _mean_slope(known: KnownSparse, told: Told) -> float:
     """Return the mean slope of the rewards' mean in the scores: 1, or that of the sigmoid."""
     if told.loss == "squared":
         return 1.0
@@ -264,7 +265,7 @@ def _size_where_there(known: KnownSparse) -> float:
     return float(known.told_size * 2.0**known.octaves)
 
 
-def within_odds(known: KnownSparse, told: Told) -> float:
+def _within_odds(known: KnownSparse, told: Told, slope: float) -> float:
     """Return the factor that keeps a coefficient of typical size, r/x, within log odds that are usual.
 
     A column that is zero in most rows is small, and a coefficient of r/x would let it explain all there is to
@@ -272,7 +273,7 @@ def within_odds(known: KnownSparse, told: Told) -> float:
     """
     if told.loss == "squared":
         return 1.0
-    typical = known.residual_size / known.context_size / mean_slope(known, told)
+    typical = known.residual_size / known.context_size / slope
     return min(1.0, told.tuning.log_odds / _size_where_there(known) / typical)
 
 
@@ -318,56 +319,31 @@ class PursuitPlan:
 
     Attributes
     ----------
-    episode, dim : int
+    episode : int
     steps : EpisodeSteps
         Rows, picks, clips and coordinates.
     release : PricedRelease
         In the first episode, or where those are asked for again, three numbers of whole rows; then picks;
         then one vector: gradients, second moments above the diagonal, the residuals' size and, in a bandit,
         what the episode earned.
-    signed : bool
-        Whether a sign is picked with a column.
-    octaves : float
-        Range of a row's size in the first episode.
     told : Told
     units : ndarray, shape (dim,), or None
         Public sizes of columns.
     """
 
     episode: int
-    dim: int
     steps: EpisodeSteps
     release: PricedRelease
-    signed: bool
-    octaves: float
     told: Told
     units: npt.NDArray[np.float64] | None
-
-    @functools.cached_property
-    def rows(self) -> int:
-        """Rows of the fit, with or without a reward."""
-        return self.steps.rows
-
-    @functools.cached_property
-    def picks(self) -> PickNoise | None:
-        """Noise of the picks; None where every column is public already."""
-        for noise in self.release.noise:
-            if isinstance(noise, PickNoise):
-                return noise
-        return None
-
-    @functools.cached_property
-    def row_parts(self) -> tuple[Part, ...]:
-        """The three numbers of whole rows, which come first; none where they are not asked for."""
-        first = self.release.noise[0]
-        return first.parts if "rows" in self.steps.shares and isinstance(first, VectorNoise) else ()
-
-    @functools.cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """Parts of the vector, in order."""
-        noise = self.release.noise[-1]
-        assert isinstance(noise, VectorNoise)
-        return noise.parts
+    #: Rows of the fit, with or without a reward.
+    rows: int
+    #: Noise of the three numbers of whole rows, which come first; none where they are not asked for.
+    row_parts: tuple[Part, ...]
+    #: Noise of the picks; None where every column is public already.
+    picks: PickNoise | None
+    #: Noise of the vector's parts, in order.
+    parts: tuple[Part, ...]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -284,7 +284,9 @@ class _Drawn:
         square = mean**2 + own**2 * np.maximum(
             1 - 1 / count + rng.normal(size=n) * math.sqrt(2 / count), 0.05
         )
-        octaves = np.clip(np.log2(np.sqrt(square) / self._plan.steps.one) / self._plan.octaves, -1, 1)
+        octaves = np.clip(
+            np.log2(np.sqrt(square) / self._plan.steps.one) / self._plan.told.tuning.octaves, -1, 1
+        )
         ratio = np.clip(world.density * mean / np.sqrt(square), -1, 1)
         logs, ratios, squares = (float(number.sum()) * LIMIT for number in (octaves, ratio, ratio**2))
         return logs, ratios, squares
@@ -302,8 +304,8 @@ class _Drawn:
         means = np.clip((left + more) * own, -clip, clip).mean(axis=1) @ _WEIGHTS * world.density
         rough = math.sqrt(self._square / len(self._left) / plan.rows) * _NODES
         scale = plan.picks.scale * steps.pick_clip / LIMIT / plan.rows
-        height = _height(steps.picks, world.dim, rough, scale, plan.signed)
-        passed = _passes(means, height, rough, scale, plan.signed)
+        height = _height(steps.picks, world.dim, rough, scale, plan.told.tuning.signed)
+        passed = _passes(means, height, rough, scale, plan.told.tuning.signed)
         t = plan.told.tuning
         seen = t.gain * slope * sizes * world.own * math.sqrt(world.density)
         noise = plan.parts[0].sigma * steps.value_clip / LIMIT / plan.rows

@@ -195,13 +195,17 @@ class Engine(Rewards):
             raise
         if offered is not None:
             arm = self._code(offered[arm]) if arm >= 0 else -1 - self._code(offered[-1 - arm])
-        identity, valid = self._next_id(), arm >= 0
+        identity, valid = self.incarnation * INCARNATION + episode.first_round + at, arm >= 0
         chance = 1.0 if tied == 1 and share == 0 else probability(tied, arms, share)
         decision = Decision(identity, arm if valid else -1 - arm, valid, episode.index, chance)
         learned = valid and learned
         code = AWAITED if learned else NOT_LEARNED
         if self.store is None and digests is None and not name:
-            self._append_in_memory(1, identity, code)
+            # What `_append` does where there is neither a store nor a user: most single rounds.
+            if self.ages.retention is not None or self.ages.reward_timeout is not None:
+                self._note_the_time()
+            self.with_users, self.user_kind = False, None
+            episode.append(1, identity, code)
         else:
             keys = {name: decision} if name else {}
             self._append(PlayedRounds(identity, (learned,), digests, self._kind(users), None, keys), code)
@@ -280,13 +284,6 @@ class Engine(Rewards):
             for name, decision in played.keys.items():
                 self.keys[name] = decision
         self._disk_is_ahead = False
-
-    def _append_in_memory(self, count: int, first_id: int, codes: Any) -> None:
-        """Do what `_append` does where there is neither a store nor a user: most single rounds."""
-        if self.ages.retention is not None or self.ages.reward_timeout is not None:
-            self._note_the_time()
-        self.with_users, self.user_kind = False, None
-        self.episode.append(count, first_id, codes)
 
     def _next_id(self) -> int:
         return self.incarnation * INCARNATION + self.episode.first_round + self.episode.filled
