@@ -7,7 +7,6 @@ import json
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,8 +15,8 @@ from fliphat import arguments
 from fliphat.contexts.encoder import Encoder, Range
 from fliphat.fit.dense.settings import too_wide
 from fliphat.lab.display import Progress
-from fliphat.lab.experiments.run.executors import open_executor
-from fliphat.lab.tables.bandit import MOST_ARMS, Logged, TableBandit, make_bandit
+from fliphat.lab.experiments.run.executors import finished, open_executor
+from fliphat.lab.tables.bandit import MOST_ARMS, Logged, make_bandit
 from fliphat.lab.tables.columns import MOST_LEVELS, Missing
 from fliphat.lab.tables.cost import seconds
 from fliphat.lab.tables.players import POLICIES, PRIVATE, StudyNumbers, public_numbers
@@ -314,7 +313,8 @@ def simulate(
         # The bar counts milliseconds, so that a slow policy is not taken for a quick one.
         total = sum(_milliseconds(cost[policy]) for policy, _, _ in tasks)
         with open_executor(workers) as executor, Progress("playing", total) as progress:
-            for run in _finished(bandit, public, tasks, seed, executor):
+            calls = [(bandit, public, *task, seed) for task in tasks]
+            for run in finished(play_order, calls, executor):
                 runs.append(run)
                 progress.advance(_milliseconds(cost[run.policy]))
     except KeyboardInterrupt:
@@ -367,23 +367,3 @@ def _skipped(policy: str, public: StudyNumbers, whole: float) -> str:
         "would take "
         f"about {whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
     )
-
-
-def _finished(
-    bandit: TableBandit,
-    public: StudyNumbers,
-    tasks: Sequence[tuple[str, float | None, int]],
-    seed: int,
-    executor: Executor | None,
-) -> Iterator[TableRun]:
-    if executor is None:
-        for task in tasks:
-            yield play_order(bandit, public, *task, seed)
-        return
-    futures = [executor.submit(play_order, bandit, public, *task, seed) for task in tasks]
-    try:
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        for future in futures:
-            future.cancel()

@@ -7,9 +7,11 @@ import importlib
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
 
 _DASK_SECONDS = 10
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -63,6 +65,24 @@ def open_executor(workers: int | None = None, dask: str | None = None) -> Iterat
                 raise
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
+
+
+def finished(
+    call: Callable[..., _Result], tasks: Iterable[tuple[Any, ...]], executor: Executor | None
+) -> Iterator[_Result]:
+    """Call with each task's arguments, and give results when they are done; without an executor in order."""
+    if executor is None:
+        for task in tasks:
+            yield call(*task)
+        return
+    futures = [executor.submit(call, *task) for task in tasks]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    finally:
+        # After an error or Ctrl-C nothing new begins; what runs already is short.
+        for future in futures:
+            future.cancel()
 
 
 def cores() -> int:
