@@ -19,14 +19,8 @@ from fliphat.lab.display.figure_style import check_picture
 from fliphat.lab.planning.forecast import Plan, plan
 
 _HEADER = (
-    "episode",
-    "from round",
-    "rounds",
-    "columns picked",
-    "noise",
-    "finds sizes from",
-    "then a round loses",
-)
+    "episode", "from round", "rounds", "columns picked", "noise", "finds sizes from", "then a round loses",
+)  # fmt: skip
 _EXPLAINED = (
     "noise: standard deviation of the privacy noise in a released coefficient.",
     "finds sizes from: coefficients of at least this size have been found at least three times in five.",
@@ -94,9 +88,8 @@ def notes(made: Plan) -> list[str]:
     told = []
     if start is None:
         told.append(
-            f"Coefficients of {size:g} are not found in time: more rounds or a larger epsilon would "
-            "help, and so "
-            f"would scales that are not larger than the data's."
+            f"Coefficients of {size:g} are not found in time: more rounds or a larger epsilon would help, "
+            "and so would scales that are not larger than the data's."
         )
     else:
         later = f"not within {rounds:,} rounds" if half is None else f"from about round {half:,} on"

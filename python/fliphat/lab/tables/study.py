@@ -348,12 +348,14 @@ def simulate(
 
 def _too_wide(rows: int, public: StudyNumbers, results: Sequence[Result]) -> Iterator[str]:
     """Yield what to say of PrivateLinear where the rows are too few for their columns, and it shows."""
-    for one in results:
+    said = None
+    for one in sorted(results, key=lambda one: one.epsilon or 0.0):
         learned = one.above_constant is not None and one.above_constant[1] > 0
         if one.policy == "PrivateLinear" and one.epsilon is not None and not learned:
-            said = too_wide(rows, public.columns - 1, public.arms, one.epsilon, public.delta)
-            if said is not None:
-                yield f"PrivateLinear: {said}"
+            said = too_wide(rows, public.columns - 1, public.arms, one.epsilon, public.delta) or said
+    if said is not None:
+        # What it advises instead was played as well, and the table shows how that fared.
+        yield f"PrivateLinear: {said.partition(':')[0]}."
 
 
 def _milliseconds(estimated: float) -> int:
@@ -363,7 +365,6 @@ def _milliseconds(estimated: float) -> int:
 def _skipped(policy: str, public: StudyNumbers, whole: float) -> str:
     instead = " FLIPHAT chooses columns by itself." if policy == "PrivateLinear" else ""
     return (
-        f"{policy} was not played: with {public.columns:,} features and {public.arms} arms its runs "
-        "would take "
-        f"about {whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
+        f"{policy} was not played: with {public.columns:,} features and {public.arms} arms its runs would "
+        f"take about {whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
     )
