@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import multiprocessing
 import os
 import signal
@@ -50,7 +51,8 @@ def open_executor(workers: int | None = None, dask: str | None = None) -> Iterat
         with _dask(dask, count) as client:
             yield client.get_executor(pure=False)
     elif count == 1:
-        yield None
+        with _one_thread_here():
+            yield None
     else:
         with _one_thread_each():
             pool = _WorkersWithoutInterrupts(
@@ -136,6 +138,19 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _one_thread_here() -> Iterator[None]:
+    """Let this process use one thread for linear algebra, if threadpoolctl (of scikit-learn) is there.
+
+    Fits of small matrices are many times slower on two threads, which wait for each other.
+    """
+    if importlib.util.find_spec("threadpoolctl") is None:
+        yield
+        return
+    with importlib.import_module("threadpoolctl").threadpool_limits(1):
+        yield
 
 
 @contextlib.contextmanager
