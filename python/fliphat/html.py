@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-__all__ = ["card", "pairs", "paragraph", "table"]
+__all__ = ["bullets", "card", "pairs", "paragraph", "table"]
 
 _LINE = "1px solid color-mix(in srgb, currentColor 25%, transparent)"
 _STYLE = (
@@ -37,6 +37,12 @@ def card(title: str, *parts: str) -> str:
 def paragraph(text: str) -> str:
     """Return a text as a paragraph."""
     return f"<p>{html.escape(text)}</p>"
+
+
+def bullets(sentences: Iterable[str]) -> str:
+    """Return texts as a list."""
+    told = "\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+    return f"<ul>\n{told}\n</ul>"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 from fliphat import cli
+from fliphat.lab.display.figure_style import save
 from fliphat.lab.experiments import Summary, catalog, summarise, sweep
 from fliphat.lab.experiments.catalog import NAMES, NO_PRIVACY, _parts, experiment
 from fliphat.lab.experiments.catalog.privacy_vs_hardness import privacy_dominates_below
@@ -75,9 +76,8 @@ def test_reproduce_writes_runs_means_and_figures(tmp_path, capsys):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_full_figure_can_be_drawn_and_says_what_it_found(name, tmp_path):
     one, summaries = invented(name)
-    paths = draw(one, summaries, tmp_path / name)
-    assert [path.suffix for path in paths] == [".png", ".svg"]
-    svg = paths[1].read_text()
+    save(draw(one, summaries), [tmp_path / "figure.png", tmp_path / "figure.svg"])
+    svg = (tmp_path / "figure.svg").read_text()
     assert finding(one, summaries).split("$")[0][:20] in svg
     for epsilon in {dict(cell.labels).get("epsilon") for cell in one.cells} - {None}:
         if one.axis != "epsilon":
@@ -92,7 +92,7 @@ def test_figures_of_one_repeat_have_no_bands(tmp_path):
     one, summaries = invented("regret-vs-arms")
     nan = float("nan")
     single = [Summary(s.labels, s.round, 1, s.mean, nan, nan) for s in summaries]
-    assert draw(one, single, tmp_path / "single")[0].exists()
+    save(draw(one, single), [tmp_path / "single.png"])
     assert "+-" not in text_table(one, single) and "+-" in text_table(one, summaries)
     write_csv(one, single, tmp_path / "single.csv")
     assert "nan" not in (tmp_path / "single.csv").read_text()
@@ -246,7 +246,7 @@ def test_a_new_experiment_is_one_new_file(tmp_path, monkeypatch):
     assert set(found) == {*NAMES, "something-new"}
     one = found["something-new"](True)
     summaries = summarise(one.cells, sweep(one.cells, range(2)))
-    assert all(path.exists() for path in draw(one, summaries, tmp_path / "figure"))
+    save(draw(one, summaries), [tmp_path / "figure.png"])
     (tmp_path / "other.py").write_text(NEW_EXPERIMENT.format(name="something-new"))
     with pytest.raises(ValueError, match="every experiment must have a name of its own"):
         catalog._found()

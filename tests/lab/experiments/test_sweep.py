@@ -289,3 +289,15 @@ def test_workers_never_see_an_interrupt_not_even_while_they_start():
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as plain:
         assert signal.SIGINT not in plain.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []).result()
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_runs_of_this_process_use_one_thread_of_linear_algebra_and_give_the_others_back():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+
+    def threads():
+        return {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"}
+
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        with open_executor(workers=1):
+            assert threads() == {1}
+        assert threads() == {2}

@@ -138,8 +138,10 @@ def test_nothing_is_recommended_from_a_thin_log():
 
 def test_a_price_that_is_not_seen_is_not_said():
     assert "privacy costs nothing that can be seen here" in said("free")
+    slightly = str(study({("LinUCB", None): 0.8, ("FLIPHAT", 1.0): 0.795}))
+    assert "privacy costs 0.005 a round, if that is not chance." in " ".join(slightly.split())
     assert "privacy costs 0.200 a round" in said("worth it")
-    assert "nothing that can be seen" not in said("worth it")
+    assert "nothing that can be seen" not in said("worth it") and "chance" not in said("worth it")
 
 
 def test_a_policy_that_never_learned_is_said_to_be_no_better_than_random():

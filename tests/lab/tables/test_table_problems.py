@@ -116,7 +116,7 @@ def test_a_column_that_tells_the_label_is_named(kind):
         "number": np.where(told, 5.0, 1.0) + np.random.default_rng(0).uniform(0, 1, 1000),
     }[kind]
     study = fliphat.simulate({**table, "cause": cause}, label="arm", missing="indicate", **QUICK)
-    (warning,) = (one for one in study.warnings if "nearly always tells the best arm" in one)
+    (warning,) = (one for one in study.warnings if "nearly always tells whether the best arm is '" in one)
     assert "Column 'cause' alone" in warning and "--drop cause" in warning
     assert ("whether it is missing" in warning) == (kind == "missing")
     shuffled = np.random.default_rng(1).permutation(cause)
@@ -289,3 +289,15 @@ def test_too_many_columns_are_warned_of_only_where_it_shows():
     useful = fliphat.simulate({**told, "label": right}, **asked)
     assert useful.recommended is not None
     assert not any("can hardly be told" in warning for warning in useful.warnings)
+
+
+def test_several_columns_that_tell_one_arm_of_three_are_one_warning_that_names_the_arm():
+    rng = np.random.default_rng(0)
+    right = rng.choice(["a", "b", "c"], 600)
+    told = {f"gene {i}": np.where(right == "b", 5.0, 1.0) + rng.random(600) for i in range(3)}
+    found = make_bandit(read_frame({"age": rng.normal(size=600), **told, "label": right}), label="label")
+    (warning,) = (one for one in found.warnings if "nearly always" in one)
+    assert "Each of the columns 'gene 0', 'gene 1', 'gene 2' alone" in warning
+    assert "whether the best arm is 'b'" in warning and "--drop 'gene 0' 'gene 1' 'gene 2'" in warning
+    two = read_frame({"told": 1.0 * (right == "b"), "age": rng.normal(size=600), "label": right == "b"})
+    assert any("tells the best arm. If" in one for one in make_bandit(two, label="label").warnings)

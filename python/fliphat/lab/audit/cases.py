@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ from fliphat.privacy.priced import Part, PickNoise, VectorNoise, fit_scales
 
 _BINS = 256
 ROWS, DIM, SPARSITY = 8, 4, 2
+#: Of every fit: steps and a radius that hide nothing.
+_FIT: Final[dict[str, Any]] = {"step_size": 1.0, "l1_radius": 1e6, "clip": 1.0}
 PUSH = ROW_SENSITIVITY // 2
 
 #: A view: weights of picks (slot, rank, column), weights of values (slot, column), range and number of bins.
@@ -75,18 +77,8 @@ def _signs(d: int) -> npt.NDArray[np.float64]:
 
 
 def _noise(epsilon: float, delta: float, iterations: int, mechanism: str = "exponential") -> NoiseScales:
-    return calibrate(
-        epsilon=epsilon,
-        delta=delta,
-        rows=ROWS,
-        dim=DIM,
-        sparsity=SPARSITY,
-        iterations=iterations,
-        step_size=1.0,
-        l1_radius=1e6,
-        clip=1.0,
-        mechanism=mechanism,
-    )
+    shape: dict[str, Any] = {"rows": ROWS, "dim": DIM, "sparsity": SPARSITY, "iterations": iterations}
+    return calibrate(epsilon=epsilon, delta=delta, **shape, **_FIT, mechanism=mechanism)
 
 
 def _peel(name: str, epsilon: float, delta: float, mechanism: str) -> Case:
@@ -96,18 +88,8 @@ def _peel(name: str, epsilon: float, delta: float, mechanism: str) -> Case:
     views = push_views(1, noise.pick_scale, noise.value_scale, unit=1.0, base=base)
 
     def count(runs: int, threads: int, seed: int | None) -> list[Counts]:
-        return _native.audit_peel(
-            (inputs[0], inputs[1]),
-            SPARSITY,
-            noise.pick_scale,
-            noise.value_scale,
-            mechanism,
-            noise.value_noise,
-            views,
-            runs,
-            threads,
-            seed,
-        )
+        scales = noise.pick_scale, noise.value_scale, mechanism, noise.value_noise
+        return _native.audit_peel((inputs[0], inputs[1]), SPARSITY, *scales, views, runs, threads, seed)
 
     return Case(name, epsilon, delta, count)
 
@@ -185,17 +167,8 @@ def _fit(
 ) -> Case:
     noise = _noise(1.0, 0.01, iterations)
     picks, values = noise.pick_scale // divide, noise.value_scale // divide
-    settings = _niht.fit_settings(
-        DIM,
-        sparsity=SPARSITY,
-        iterations=iterations,
-        step_size=1.0,
-        l1_radius=1e6,
-        clip=1.0,
-        pick_scale=picks,
-        value_scale=values,
-        loss=loss,
-    )
+    scales: dict[str, Any] = {"pick_scale": picks, "value_scale": values}
+    settings = _niht.fit_settings(DIM, sparsity=SPARSITY, iterations=iterations, loss=loss, **scales, **_FIT)
     views = push_views(iterations, picks, values, unit=1 / (2**15 * ROWS), base=(ROWS - 1) * PUSH)
     sides = pushed_sides(loss)
 
@@ -208,27 +181,9 @@ def _fit(
 def _repeated(name: str, reuse: bool) -> Case:
     # One coordinate, two iterations. A row that pushes in both, or only in the second: with fresh noise
     # that is hidden, with the same noise twice the second value less twice the first is free of noise.
-    noise = calibrate(
-        epsilon=1.0,
-        delta=0.01,
-        rows=ROWS,
-        dim=1,
-        sparsity=1,
-        iterations=2,
-        step_size=1.0,
-        l1_radius=1e6,
-        clip=1.0,
-    )
-    settings = _niht.fit_settings(
-        1,
-        sparsity=1,
-        iterations=2,
-        step_size=1.0,
-        l1_radius=1e6,
-        clip=1.0,
-        pick_scale=noise.pick_scale,
-        value_scale=noise.value_scale,
-    )
+    fit = {"sparsity": 1, "iterations": 2, **_FIT}
+    noise = calibrate(epsilon=1.0, delta=0.01, rows=ROWS, dim=1, **fit)
+    settings = _niht.fit_settings(1, pick_scale=noise.pick_scale, value_scale=noise.value_scale, **fit)
     X, y = np.full((ROWS, 1), 1e9), np.full(ROWS, 1e30)
     idle = y.copy()
     idle[0] = 0.0

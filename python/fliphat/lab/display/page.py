@@ -6,12 +6,16 @@ import html
 import importlib.metadata
 import platform
 import re
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import numpy
 
 from fliphat import __version__
+from fliphat.lab.display.figure_style import save
 from fliphat.lab.display.palette import DARK, LIGHT, css, themed
 
 
@@ -21,13 +25,15 @@ def page(title: str, body: str) -> str:
     return frame.substitute(title=html.escape(title), body=body, light=css(LIGHT), dark=css(DARK))
 
 
-def picture(wide: Path, narrow: Path, alternative: str) -> str:
-    """Return an SVG file as part of the page, with another one for the width of a telephone."""
+def picture(draw: Callable[..., Any], alternative: str) -> str:
+    """Return what `draw(narrow=...)` draws as part of the page, also for the width of a telephone."""
     label = html.escape(alternative, quote=True)
-    both = "".join(
-        f'<div class="{name}" role="img" aria-label="{label}">{_inline(path)}</div>'
-        for name, path in (("broad", wide), ("narrow", narrow))
-    )
+    with tempfile.TemporaryDirectory() as scratch:
+        both = ""
+        for name, narrow in (("broad", False), ("narrow", True)):
+            path = Path(scratch) / f"{name}.svg"
+            save(draw(narrow=narrow), [path])
+            both += f'<div class="{name}" role="img" aria-label="{label}">{_inline(path)}</div>'
     return f"<figure>{both}</figure>"
 
 

@@ -31,7 +31,8 @@ def store_lines(facts: dict[str, Any]) -> Iterator[str]:
         f"delta {settings['delta']:g}, fit {settings['fit']}, loss {settings['loss']}, "
         f"rounds_per_user {settings['rounds_per_user']}"
     )
-    yield from _constants(settings.get("constants"))
+    if kept := settings.get("constants"):  # hard thresholding has none of its own
+        yield f"constants of its fit: {len(kept)} recorded, kept whatever a later version's are"
     if facts["arms"] is not None:
         named = ", ".join(str(arm) for arm in facts["arms"][:_MOST_ARMS])
         more = len(facts["arms"]) - _MOST_ARMS
@@ -59,14 +60,6 @@ def _up(epsilon: float) -> str:
     """Return a number of three digits that is not below it."""
     digits = 2 - math.floor(math.log10(epsilon)) if epsilon > 0 else 2
     return f"{math.ceil(epsilon * 10**digits - 1e-9) / 10**digits:g}"
-
-
-def _constants(kept: Any) -> Iterator[str]:
-    """Yield which constants the policy goes on with; hard thresholding has none of its own."""
-    if isinstance(kept, str):
-        yield "constants of its fit: not recorded, those of the versions that did not record them"
-    elif kept is not None:
-        yield f"constants of its fit: {len(kept)} recorded, kept whatever a later version's are"
 
 
 def _history(history: list[dict[str, Any]]) -> Iterator[str]:

@@ -17,13 +17,12 @@ from typing import Any, Final, TypeAlias
 from fliphat import FLIPHAT
 from fliphat.environments import SparseLinear
 from fliphat.lab.display import Progress, TextTable
-from fliphat.lab.display.figure_style import check_picture
+from fliphat.lab.display.figure_style import check_picture, save
 from fliphat.lab.experiments.catalog import DEMO_DELTA, Experiment, first_look
 from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run.cells import Run
-from fliphat.lab.experiments.run.executors import open_executor
+from fliphat.lab.experiments.run.cells import Run, run_cell
+from fliphat.lab.experiments.run.executors import finished, open_executor
 from fliphat.lab.experiments.run.summary import Summary, summarise
-from fliphat.lab.experiments.run.sweep import finished
 from fliphat.policies import Health, HealthWarning
 from fliphat.simulation import play
 
@@ -52,9 +51,9 @@ def show_demo(repeats: int, *, out: Path, as_json: bool) -> int:
         print(_introduction(one), flush=True)
     summaries = _play(one, show=not as_json)
     if can_draw:
-        from fliphat.lab.experiments.output.figures import draw_to
+        from fliphat.lab.experiments.output.figures import draw
 
-        draw_to(one, summaries, [out])
+        save(draw(one, summaries), [out])
     policy, health = FLIPHAT(**_STATED), _health(one.cells[0].rounds)
     if as_json:
         ends = [{**dict(s.labels), "regret": s.mean, "repeats": s.repeats} for s in at_the_end(summaries)]
@@ -101,7 +100,7 @@ def _play(one: Experiment, *, show: bool) -> list[Summary]:
     with open_executor() as executor, table as update, Progress("playing", len(every)) as progress:
         if live or sys.stdout.isatty():
             progress.hide()  # the table moves by itself
-        for run in finished(every, executor):
+        for run in finished(run_cell, every, executor):
             runs.append(run)
             update(runs)
             progress.advance(1)

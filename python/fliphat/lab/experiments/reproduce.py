@@ -12,6 +12,7 @@ from concurrent.futures import BrokenExecutor, Executor
 from pathlib import Path
 
 from fliphat import __version__
+from fliphat.lab.display.figure_style import save
 from fliphat.lab.experiments.catalog import NAMES, Experiment, experiment
 from fliphat.lab.experiments.output.report import Section, write_report
 from fliphat.lab.experiments.output.sentences import plain_words
@@ -73,7 +74,7 @@ def reproduce(
             summaries = _run(one, repeats or one.repeats, executor, out, resume, again, task)
             paths = _write(one, summaries, out)
             sentence = one.sentence(summaries)
-            sections.append(Section(one, summaries, plain_words(sentence), paths[2]))
+            sections.append(Section(one, summaries, plain_words(sentence)))
             if as_json:
                 records[one.name] = {"finding": sentence, "results": to_records(one, summaries)}
             else:
@@ -131,9 +132,10 @@ def _keys_of(one: Experiment, policy: str, repeats: int) -> list[str]:
 def _write(one: Experiment, summaries: Sequence[Summary], out: Path) -> list[Path]:
     from fliphat.lab.experiments.output.figures import draw
 
-    table = out / f"{one.name}.csv"
+    table, *pictures = [out / f"{one.name}{ending}" for ending in (".csv", ".png", ".svg")]
     write_csv(one, summaries, table)
-    return [table, *draw(one, summaries, out / one.name)]
+    save(draw(one, summaries), pictures)
+    return [table, *pictures]
 
 
 def _make_directory(out: Path) -> None:

@@ -213,7 +213,15 @@ def plan(
     settings = Settings.checked(epsilon=epsilon, **numbers)
     if settings.fit != "pursuit":
         raise ValueError("fit must be Pursuit(): hard thresholding is not planned, simulate it instead")
-    world = _world(settings, coefficient, arms, matter, correlation, intercept, nonzeros)
+    assumed: dict[str, Any] = {
+        "coefficient": coefficient,
+        "arms": arms,
+        "matter": matter,
+        "correlation": correlation,
+        "intercept": intercept,
+        "nonzeros": nonzeros,
+    }
+    world = _world(settings, **assumed)
     strict = dataclasses.replace(settings, epsilon=settings.epsilon / 2)
     courses = Courses(settings, world, rounds)
     start, later = courses.start(), None
@@ -223,17 +231,7 @@ def plan(
         if later is None and rounds > 4 * start:
             later = Courses(strict, world, rounds, sizes=False).start()
     return Plan(
-        settings={
-            "epsilon": epsilon,
-            **numbers | {"fit": settings.fit},
-            "rounds": rounds,
-            "coefficient": coefficient,
-            "arms": arms,
-            "matter": matter,
-            "correlation": correlation,
-            "intercept": intercept,
-            "nonzeros": nonzeros,
-        },
+        settings={"epsilon": epsilon, **numbers, "fit": settings.fit, "rounds": rounds, **assumed},
         episodes=_episodes(courses),
         learning_starts=start,
         with_half_epsilon=later,

@@ -7,26 +7,20 @@ import json
 import math
 import shlex
 import sys
-import tempfile
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fliphat.html import bullets, paragraph, table
 from fliphat.html import card as html_card
-from fliphat.html import paragraph, table
 from fliphat.lab.display import TextTable
 from fliphat.lab.display.figure_style import check_picture
 from fliphat.lab.planning.forecast import Plan, plan
 
 _HEADER = (
-    "episode",
-    "from round",
-    "rounds",
-    "columns picked",
-    "noise",
-    "finds sizes from",
-    "then a round loses",
-)
+    "episode", "from round", "rounds", "columns picked", "noise", "finds sizes from", "then a round loses",
+)  # fmt: skip
 _EXPLAINED = (
     "noise: standard deviation of the privacy noise in a released coefficient.",
     "finds sizes from: coefficients of at least this size have been found at least three times in five.",
@@ -57,22 +51,15 @@ def write(made: Plan, out: Path, command: str = "") -> None:
         return
     from fliphat.lab.display.page import page, picture
 
-    with tempfile.TemporaryDirectory() as scratch:
-        wide, narrow = Path(scratch) / "wide.svg", Path(scratch) / "narrow.svg"
-        save(draw(made), [wide])
-        save(draw(made, narrow=True), [narrow])
-        drawn = picture(wide, narrow, made.answer)
-    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in notes(made))
-    assumed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in made.assumptions)
     again = "" if not command else f"<h2>Repeat it</h2><pre><code>{html.escape(command)}</code></pre>"
     body = f"""<header><h1>{html.escape(made.answer)}</h1>
 <p class="soft">{html.escape(_what(made))}</p></header>
-{drawn}
-<ul>{told}</ul>
+{picture(partial(draw, made), made.answer)}
+{bullets(notes(made))}
 <details><summary>Every episode</summary>{table(_HEADER, _rows(made))}
 <p class="note">{html.escape(" ".join(_EXPLAINED))}</p></details>
 <h2>What was assumed</h2>
-<ul>{assumed}</ul>
+{bullets(made.assumptions)}
 <h2>What is protected</h2>
 <p>{html.escape(made.guarantee)}</p>
 {again}
@@ -101,9 +88,8 @@ def notes(made: Plan) -> list[str]:
     told = []
     if start is None:
         told.append(
-            f"Coefficients of {size:g} are not found in time: more rounds or a larger epsilon would "
-            "help, and so "
-            f"would scales that are not larger than the data's."
+            f"Coefficients of {size:g} are not found in time: more rounds or a larger epsilon would help, "
+            "and so would scales that are not larger than the data's."
         )
     else:
         later = f"not within {rounds:,} rounds" if half is None else f"from about round {half:,} on"
@@ -160,8 +146,8 @@ def text(made: Plan) -> str:
 def card(made: Plan) -> str:
     """Return what a notebook shows."""
     told = "".join(paragraph(sentence) for sentence in (_what(made), *notes(made)))
-    assumed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in made.assumptions)
-    return html_card(made.answer, told, table(_HEADER, _rows(made)), f"This assumes:<ul>{assumed}</ul>")
+    assumed = f"This assumes:{bullets(made.assumptions)}"
+    return html_card(made.answer, told, table(_HEADER, _rows(made)), assumed)
 
 
 def _size(coefficient: float) -> str:

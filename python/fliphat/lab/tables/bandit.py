@@ -22,7 +22,7 @@ from fliphat.lab.tables.columns import (
     problems_of,
 )
 from fliphat.lab.tables.leaks import leaks
-from fliphat.lab.tables.read import Dates, Numbers, Table
+from fliphat.lab.tables.read import Dates, Numbers, Table, listed
 
 _Codes = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
@@ -162,12 +162,17 @@ def make_bandit(
     features = encode(table, seen, ranges, categorical)
     if features.encoder is None:
         raise ValueError(f"{table.source} has no column to tell people apart by, besides {', '.join(roles)}")
-    what = "the reward" if isinstance(known, Logged) else "the best arm"
-    for name, absent in leaks(table, features.encoder.columns, categorical, answers) if len(answers) else ():
+    leaking = leaks(table, features.encoder.columns, categorical, answers) if len(answers) else {}
+    for (absent, answer), names in leaking.items():
         how = "whether it is missing" if absent else "its value"
+        what = "the reward" if isinstance(known, Logged) else "the best arm"
+        if answers.max() > 1:
+            one = f"{values[answer]:g}" if isinstance(known, Logged) else repr(arms[answer])
+            what = f"whether {what} is {one}"
+        columns = f"Column {names[0]!r}" if len(names) == 1 else f"Each of the columns {listed(names)}"
         warnings.append(
-            f"Column {name!r} alone, by {how}, nearly always tells {what}. If it was written down after the "
-            f"decision, all figures here are too good: leave it out (--drop {shlex.quote(name)})."
+            f"{columns} alone, by {how}, nearly always tells {what}. If that was written down after the "
+            f"decision, all figures here are too good: leave it out (--drop {shlex.join(names)})."
         )
     return TableBandit(
         features, arms, known, tuple(shares / len(table)), bounds, (*warnings, *_own(features))
@@ -198,9 +203,8 @@ def _roles(
     if absent:
         hint = ", for uniformly shown arms the number 1/K" if absent == ["propensity"] else ""
         raise ValueError(
-            f"a table needs a label, or rewards of all arms, or arm, reward and propensity of a log; "
-            f"{absent[0]} is "
-            f"not given{hint}"
+            "a table needs a label, or rewards of all arms, or arm, reward and propensity of a log; "
+            f"{absent[0]} is not given{hint}"
         )
     return tuple(value for value in logged.values() if isinstance(value, str))
 
@@ -251,14 +255,8 @@ def _class_problems(table: Table, name: str | None, most: int) -> list[Problem]:
     told = f"column {name!r} has {classes:,} classes, each an arm, and at most {most} are taken"
     if classes > len(known) // 2:
         return [Problem(f"{told}: group rare ones, or cut a measurement into classes")]
-    return [
-        Problem(
-            f"{told}: group rare ones, cut a measurement into classes, or raise most_arms (--most-arms "
-            f"{classes})",
-            "--most-arms",
-            str(classes),
-        )
-    ]
+    told = f"{told}: group rare ones, cut a measurement into classes, or raise most_arms"
+    return [Problem(f"{told} (--most-arms {classes})", "--most-arms", str(classes))]
 
 
 def _classes(table: Table, name: str) -> tuple[tuple[str, ...], _Codes]:

@@ -109,32 +109,24 @@ def problems_of(
             continue
         absent = int(column.missing().sum())
         if absent and missing == "refuse":
-            found.append(
-                Problem(
-                    f"column {name!r} misses {absent:,} of {len(table):,} values: fill them in, leave "
-                    "such rows "
-                    f"out (--missing drop), or let a further column say so (--missing indicate)",
-                    "--missing",
-                    "indicate",
-                )
+            told = (
+                f"column {name!r} misses {absent:,} of {len(table):,} values: fill them in, leave such rows"
             )
+            told += " out (--missing drop), or let a further column say so (--missing indicate)"
+            found.append(Problem(told, "--missing", "indicate"))
         if isinstance(column, Category) and len(column.levels) > most_levels:
             texts = (
-                f"column {name!r} has {len(column.levels):,} distinct texts, and at most {most_levels} are "
-                f"taken for categories"
+                f"column {name!r} has {len(column.levels):,} distinct texts, and at most {most_levels} are"
             )
+            texts += " taken for categories"
             if len(column.levels) > min(_FREE_TEXT, len(table) // 10):
                 found.append(_drop(name, f"{texts}: group them, or leave it out"))
             else:
                 flag, most = "--most-categories", str(len(column.levels))
                 found.append(Problem(f"{texts}: group rare ones, or allow them ({flag} {most})", flag, most))
         elif isinstance(column, Numbers) and np.isinf(column.values).any():
-            many = int(np.isinf(column.values).sum())
-            found.append(
-                _drop(
-                    name, f"column {name!r} has {many:,} infinite values: give them a number, or leave it out"
-                )
-            )
+            told = f"column {name!r} has {np.isinf(column.values).sum():,} infinite values"
+            found.append(_drop(name, f"{told}: give them a number, or leave it out"))
     return found
 
 

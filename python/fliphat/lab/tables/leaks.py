@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,8 @@ _ROWS = 10
 
 def leaks(
     table: Table, names: Collection[str], categorical: Collection[str], answers: npt.NDArray[np.int64]
-) -> list[tuple[str, bool]]:
-    """Return the columns that alone tell an answer, and whether it is just their being missing that does.
+) -> dict[tuple[bool, int], list[str]]:
+    """Return the columns that alone tell an answer, by whether just their being missing does, and by answer.
 
     Parameters
     ----------
@@ -28,22 +29,23 @@ def leaks(
     """
     counts = np.bincount(answers)
     few = np.minimum(counts, len(answers) - counts)
-    tested = [(answers == one, _MISTAKES * few[one]) for one in np.flatnonzero(few >= _ROWS)]
-    found = []
+    tested = [(int(one), answers == one, _MISTAKES * few[one]) for one in np.flatnonzero(few >= _ROWS)]
+    found: dict[tuple[bool, int], list[str]] = {}
     for name in names:
         column = as_used(table, name, categorical)
         if isinstance(column, Dates):
             continue
         absent = column.missing()
-        if any(_by_part(absent.astype(np.int64), yes) <= most for yes, most in tested):
-            found.append((name, True))
-        elif isinstance(column, Category):
-            if any(_by_part(column.codes + 1, yes) <= most for yes, most in tested):
-                found.append((name, False))
-        elif not absent.any():
+        if isinstance(column, Category):
+            mistakes = partial(_by_part, column.codes + 1)
+        else:
             order = np.argsort(column.values, kind="stable")
-            if any(_by_cut(column.values[order], yes[order]) <= most for yes, most in tested):
-                found.append((name, False))
+            mistakes = partial(_by_cut, column.values[order], order)
+        for one, yes, most in tested:
+            missing = _by_part(absent.astype(np.int64), yes) <= most
+            if missing or mistakes(yes) <= most:
+                found.setdefault((missing, one), []).append(name)
+                break
     return found
 
 
@@ -57,10 +59,12 @@ def _by_part(parts: npt.NDArray[np.int64], yes: npt.NDArray[np.bool_]) -> int:
     return int(np.minimum(right, every - right).sum()) + max(0, int((every > 0).sum()) - 2)
 
 
-def _by_cut(values: npt.NDArray[np.float64], yes: npt.NDArray[np.bool_]) -> int:
+def _by_cut(values: npt.NDArray[np.float64], order: npt.NDArray[np.int64], yes: npt.NDArray[np.bool_]) -> int:
     """Return the fewest mistakes if one side of a number says yes and the other no; values ascend."""
     cuts = np.flatnonzero(values[1:] > values[:-1])
-    if len(cuts) == 0:
+    if len(cuts) == 0 or np.isnan(values[-1]):
         return len(yes)
-    wrong = np.cumsum(np.where(yes, 1, -1))[cuts] + int((~yes).sum())  # yes on the left side, no on the right
+    wrong = np.cumsum(np.where(yes[order], 1, -1))[cuts] + int(
+        (~yes).sum()
+    )  # yes on the left side, no on the right
     return int(min(wrong.min(), (len(yes) - wrong).min()))

@@ -6,13 +6,13 @@ import csv
 import html
 import importlib.util
 import math
-import tempfile
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fliphat.html import bullets, pairs, paragraph, table
 from fliphat.html import card as html_card
-from fliphat.html import pairs, paragraph, table
 from fliphat.lab.display import TextTable
 from fliphat.lab.tables.results import Result
 from fliphat.lab.tables.sentences import notes
@@ -95,9 +95,8 @@ def _what(study: TableStudy) -> str:
     kind = "shown" if study.logged else "best"
     return (
         f"{study.source}: {rounds}; {len(study.arms)} arms ({kind}: {', '.join(shares[:_LISTED])}{more}); "
-        f"{len(study.encoder.columns)} columns as {study.columns - 1} features. Mean reward over "
-        f"{repeats} random "
-        f"orders, with 95 % intervals; delta = {study.delta:g}."
+        f"{len(study.encoder.columns)} columns as {study.columns - 1} features. Mean reward over {repeats} "
+        f"random orders, with 95 % intervals; delta = {study.delta:g}."
     )
 
 
@@ -136,10 +135,8 @@ def records(study: TableStudy) -> list[tuple[Any, ...]]:
 
 def card(study: TableStudy) -> str:
     """Return what a notebook shows."""
-    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in [*notes(study), *study.warnings])
-    return html_card(
-        study.answer, paragraph(_what(study)), table(_HEADER, table_rows(study)), f"<ul>{told}</ul>"
-    )
+    told = bullets([*notes(study), *study.warnings])
+    return html_card(study.answer, paragraph(_what(study)), table(_HEADER, table_rows(study)), told)
 
 
 def write(study: TableStudy, folder: Path, command: str) -> list[Path]:
@@ -157,7 +154,7 @@ def write(study: TableStudy, folder: Path, command: str) -> list[Path]:
     pictures = [folder / "study.png", folder / "study.svg"]
     save(study.plot(), pictures)
     report = folder / "report.html"
-    report.write_text(_report(study, pictures[1], command), encoding="utf-8")
+    report.write_text(_report(study, command), encoding="utf-8")
     return [*paths, *pictures, report]
 
 
@@ -167,17 +164,11 @@ def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _report(study: TableStudy, wide: Path, command: str) -> str:
-    from fliphat.lab.display.figure_style import save
+def _report(study: TableStudy, command: str) -> str:
     from fliphat.lab.display.page import page, picture, versions
     from fliphat.lab.tables.figure import draw
 
-    with tempfile.TemporaryDirectory() as scratch:
-        narrow = Path(scratch) / "narrow.svg"
-        save(draw(study, narrow=True), [narrow])
-        drawn = picture(wide, narrow, study.answer)
-    told = "\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in notes(study))
-    minded = "\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in study.warnings[1:])
+    minded = ["People come once each, in random order, and are like those of the table.", *study.warnings[1:]]
     best = study.recommended
     take = (
         ""
@@ -192,20 +183,15 @@ def _report(study: TableStudy, wide: Path, command: str) -> str:
     ]
     body = f"""<header><h1>{html.escape(study.answer)}</h1>
 <p class="soft">{html.escape(_what(study))}</p></header>
-{drawn}
-<ul>
-{told}
-</ul>
+{picture(partial(draw, study), study.answer)}
+{bullets(notes(study))}
 <div class="study">{table(_HEADER, table_rows(study))}</div>
 <p class="note">Above constant: against always showing {html.escape(study.constant_arm)} in the same orders.
 Single orders: the worst and the best run. Half learned by: half of the gain over random play is there.</p>
 {take}
 <section><h2>What was assumed</h2>
 <blockquote>{html.escape(study.warnings[0])}</blockquote>
-<ul>
-<li>People come once each, in random order, and are like those of the table.</li>
-{minded}
-</ul>
+{bullets(minded)}
 <details><summary>Arguments of every policy, ranges of columns, versions</summary><dl>
 {pairs([*settings, *ranges, *versions()])}
 </dl></details></section>

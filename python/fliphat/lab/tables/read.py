@@ -109,7 +109,7 @@ class Table:
         folded = name.casefold()
         near = [plain[one] for one in difflib.get_close_matches(folded, list(plain), 3, 0.6)]
         near = near or [other for one, other in plain.items() if folded and folded in one][:3]
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(self.columns)}"
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {listed(self.columns)}"
         return f"{self.source} has no column {name!r}; {hint}"
 
     def take(self, rows: npt.NDArray[Any]) -> Table:
@@ -304,6 +304,7 @@ def _category(levels: Sequence[str], codes: npt.NDArray[np.int64]) -> Category:
     return Category(tuple(kept), new[codes])
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Return names for a sentence, not too many."""
     every = list(names)
     return ", ".join(map(repr, every[:12])) + (f" and {len(every) - 12} more" if len(every) > 12 else "")

@@ -181,8 +181,7 @@ def _thin(study: TableStudy) -> str:
     assert random is not None
     return (
         f"This log is too thin to judge any policy: of {study.rows:,} rows a run plays about "
-        f"{random.rounds:,}, "
-        f"and the reward of {random.unusual:,} of them differs from the usual one."
+        f"{random.rounds:,}, and the reward of {random.unusual:,} of them differs from the usual one."
     )
 
 
@@ -195,9 +194,10 @@ def _costs(study: TableStudy) -> str:
     assert free is not None
     assert discussed is not None
     assert price is not None
+    chance = "" if _price_is_seen(study) else ", if that is not chance"
     return (
         f"LinUCB, without privacy, earns {free.mean:.3f}: at epsilon = {discussed.epsilon:g} privacy costs "
-        + (f"{price:.3f} a round." if _price_is_seen(study) else "nothing that can be seen here.")
+        + ("nothing that can be seen here." if price <= 0 else f"{price:.3f} a round{chance}.")
     )
 
 
@@ -227,9 +227,8 @@ def _ties(study: TableStudy) -> str:
     ]
     named = dict.fromkeys(names for _, names in every)
     return " ".join(
-        f"{names} are tied at epsilon = {_listed([e for e, other in every if other == names])}: their "
-        "difference "
-        f"is within chance."
+        f"{names} are tied at epsilon = {_listed([e for e, other in every if other == names])}: "
+        "their difference is within chance."
         for names in named
     )
 

@@ -7,7 +7,6 @@ import json
 import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,8 +15,8 @@ from fliphat import arguments
 from fliphat.contexts.encoder import Encoder, Range
 from fliphat.fit.dense.settings import too_wide
 from fliphat.lab.display import Progress
-from fliphat.lab.experiments.run.executors import open_executor
-from fliphat.lab.tables.bandit import MOST_ARMS, Logged, TableBandit, make_bandit
+from fliphat.lab.experiments.run.executors import finished, open_executor
+from fliphat.lab.tables.bandit import MOST_ARMS, Logged, make_bandit
 from fliphat.lab.tables.columns import MOST_LEVELS, Missing
 from fliphat.lab.tables.cost import seconds
 from fliphat.lab.tables.players import POLICIES, PRIVATE, StudyNumbers, public_numbers
@@ -314,7 +313,8 @@ def simulate(
         # The bar counts milliseconds, so that a slow policy is not taken for a quick one.
         total = sum(_milliseconds(cost[policy]) for policy, _, _ in tasks)
         with open_executor(workers) as executor, Progress("playing", total) as progress:
-            for run in _finished(bandit, public, tasks, seed, executor):
+            calls = [(bandit, public, *task, seed) for task in tasks]
+            for run in finished(play_order, calls, executor):
                 runs.append(run)
                 progress.advance(_milliseconds(cost[run.policy]))
     except KeyboardInterrupt:
@@ -348,12 +348,14 @@ def simulate(
 
 def _too_wide(rows: int, public: StudyNumbers, results: Sequence[Result]) -> Iterator[str]:
     """Yield what to say of PrivateLinear where the rows are too few for their columns, and it shows."""
-    for one in results:
+    said = None
+    for one in sorted(results, key=lambda one: one.epsilon or 0.0):
         learned = one.above_constant is not None and one.above_constant[1] > 0
         if one.policy == "PrivateLinear" and one.epsilon is not None and not learned:
-            said = too_wide(rows, public.columns - 1, public.arms, one.epsilon, public.delta)
-            if said is not None:
-                yield f"PrivateLinear: {said}"
+            said = too_wide(rows, public.columns - 1, public.arms, one.epsilon, public.delta) or said
+    if said is not None:
+        # What it advises instead was played as well, and the table shows how that fared.
+        yield f"PrivateLinear: {said.partition(':')[0]}."
 
 
 def _milliseconds(estimated: float) -> int:
@@ -363,27 +365,6 @@ def _milliseconds(estimated: float) -> int:
 def _skipped(policy: str, public: StudyNumbers, whole: float) -> str:
     instead = " FLIPHAT chooses columns by itself." if policy == "PrivateLinear" else ""
     return (
-        f"{policy} was not played: with {public.columns:,} features and {public.arms} arms its runs "
-        "would take "
-        f"about {whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
+        f"{policy} was not played: with {public.columns:,} features and {public.arms} arms its runs would "
+        f"take about {whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
     )
-
-
-def _finished(
-    bandit: TableBandit,
-    public: StudyNumbers,
-    tasks: Sequence[tuple[str, float | None, int]],
-    seed: int,
-    executor: Executor | None,
-) -> Iterator[TableRun]:
-    if executor is None:
-        for task in tasks:
-            yield play_order(bandit, public, *task, seed)
-        return
-    futures = [executor.submit(play_order, bandit, public, *task, seed) for task in tasks]
-    try:
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        for future in futures:
-            future.cancel()

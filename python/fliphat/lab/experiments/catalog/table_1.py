@@ -141,6 +141,10 @@ _NO_PRIVACY: Final = (
 #: What is not run, and why: policy, privacy, protects, d.
 _LEFT_OUT: Final = (("Garcelon (80 600 bits a person)", "joint, local", _CHOSEN, "400"),)
 
+_HEADER: Final = (
+    "policy", "privacy", "protects", "d", "epsilon", "regret", "of random", "95 %", "runs", "CPU s", "MB",
+)  # fmt: skip
+
 #: The steps from the tree to pursuit: rows of the table, and what each changes.
 STEPS: Final = {
     "Shariff-Sheffet, published": "tree, as published",
@@ -210,21 +214,7 @@ def _headline(experiment: Experiment, summaries: Sequence[Summary]) -> str:
 def _table(experiment: Experiment, summaries: Sequence[Summary]) -> list[list[str]]:
     said = {row.name: row for row in (*_PRIVATE, *_NO_PRIVACY)}
     shares = _shares(summaries)
-    rows = [
-        [
-            "policy",
-            "privacy",
-            "protects",
-            "d",
-            "epsilon",
-            "regret",
-            "of random",
-            "95 %",
-            "runs",
-            "CPU s",
-            "MB",
-        ]
-    ]
+    rows = [list(_HEADER)]
     for s in at_the_end(summaries):
         row = said[str(s.label("policy"))]
         share = shares[row.name, s.label("dim"), s.label("epsilon")]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
-from fliphat.lab.display.figure_style import STYLE, save, write_title
+from fliphat.lab.display.figure_style import STYLE, write_title
 from fliphat.lab.experiments.experiment import Experiment
 from fliphat.lab.experiments.run.summary import Summary
 
@@ -17,27 +17,10 @@ _HEIGHT = 4.8
 _NARROW, _NARROW_LETTERS, _NARROW_NOTE = (4.4, 4.3), 44, 62
 
 
-def draw(experiment: Experiment, summaries: Sequence[Summary], stem: Path) -> list[Path]:
-    """Draw an experiment's figure; the files written, ``stem`` with the endings of their formats."""
-    paths = [stem.with_name(stem.name + ending) for ending in (".png", ".svg")]
-    draw_to(experiment, summaries, paths)
-    return paths
-
-
-def draw_to(
-    experiment: Experiment, summaries: Sequence[Summary], paths: Sequence[Path], *, narrow: bool = False
-) -> None:
-    """Draw an experiment's figure to files whose endings name their formats.
-
-    Parameters
-    ----------
-    narrow : bool
-        For the width of a telephone.
-    """
+def draw(experiment: Experiment, summaries: Sequence[Summary], *, narrow: bool = False) -> Any:
+    """Return an experiment's figure; narrow for the width of a telephone."""
     import matplotlib
-
-    matplotlib.use("Agg", force=False)
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
     count = len(experiment.panels)
     width, letters = _SIZES[count]
@@ -45,7 +28,8 @@ def draw_to(
     if narrow:
         letters, shape, size = _NARROW_LETTERS, (count, 1), (_NARROW[0], count * _NARROW[1])
     with matplotlib.rc_context(STYLE):
-        figure, axes = pyplot.subplots(*shape, figsize=size, layout="constrained", squeeze=False)
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(*shape, squeeze=False)
         # The last panel first: the order in which identifiers in the SVG are given.
         for panel, place in reversed(list(zip(experiment.panels, axes.flat, strict=True))):
             panel(place, experiment, summaries)
@@ -57,5 +41,4 @@ def draw_to(
             rf"$\delta$ = {experiment.delta}, T = {experiment.cells[0].rounds:,}"
         )
         write_title(figure, title, textwrap.fill(note, _NARROW_NOTE) if narrow else note)
-        save(figure, paths)
-        pyplot.close(figure)
+    return figure

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -14,31 +14,22 @@ from fliphat import FLIPHAT, __version__
 from fliphat.html import pairs, table
 from fliphat.lab.display.page import page, picture, versions
 from fliphat.lab.experiments.experiment import Experiment
-from fliphat.lab.experiments.output.figures import draw_to
+from fliphat.lab.experiments.output.figures import draw
 from fliphat.lab.experiments.output.table import at_the_end, table_rows
 from fliphat.lab.experiments.run.summary import Summary
 
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment's part of a report: what was run, what came out, and its figure as an SVG file."""
+    """One experiment's part of a report: what was run, and what came out."""
 
     experiment: Experiment
     summaries: Sequence[Summary]
     headline: str
-    figure: Path
 
 
 def write_report(sections: Sequence[Section], path: Path, command: str) -> None:
-    """Write a report of experiments.
-
-    Parameters
-    ----------
-    sections : sequence of Section
-    path : Path
-    command : str
-        What to type to get the same report again.
-    """
+    """Write a report of experiments, with the command that makes the same report again."""
     body = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8"))
     # At the epsilon that most figures share; each cell states its own.
     policy = FLIPHAT(dim=400, sparsity=10, epsilon=1.0, delta=0.01, reward_scale=1.5)
@@ -61,21 +52,14 @@ def _entry(section: Section) -> str:
 def _section(section: Section) -> str:
     name = html.escape(section.experiment.name)
     header, *rows = table_rows(section.experiment, section.summaries)
+    drawn = partial(draw, section.experiment, section.summaries)
     return (
         f'<section id="{name}"><h2>{name}</h2>\n'
         f"<p>{html.escape(section.experiment.explained)}</p>\n"
-        f"{_figure(section)}\n"
+        f"{picture(drawn, f'{section.experiment.name}: {section.headline}')}\n"
         f"{table(header, rows)}\n"
         f"<details open><summary>Settings</summary><dl>{pairs(_settings(section))}</dl></details></section>"
     )
-
-
-def _figure(section: Section) -> str:
-    alternative = f"{section.experiment.name}: {section.headline}"
-    with tempfile.TemporaryDirectory() as folder:
-        narrow = Path(folder) / "narrow.svg"
-        draw_to(section.experiment, section.summaries, [narrow], narrow=True)
-        return picture(section.figure, narrow, alternative)
 
 
 def _settings(section: Section) -> list[tuple[str, Any]]:

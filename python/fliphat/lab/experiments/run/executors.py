@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
 
 _DASK_SECONDS = 10
 _BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -48,7 +51,8 @@ def open_executor(workers: int | None = None, dask: str | None = None) -> Iterat
         with _dask(dask, count) as client:
             yield client.get_executor(pure=False)
     elif count == 1:
-        yield None
+        with _one_thread_here():
+            yield None
     else:
         with _one_thread_each():
             pool = _WorkersWithoutInterrupts(
@@ -63,6 +67,24 @@ def open_executor(workers: int | None = None, dask: str | None = None) -> Iterat
                 raise
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
+
+
+def finished(
+    call: Callable[..., _Result], tasks: Iterable[tuple[Any, ...]], executor: Executor | None
+) -> Iterator[_Result]:
+    """Call with each task's arguments, and give results when they are done; without an executor in order."""
+    if executor is None:
+        for task in tasks:
+            yield call(*task)
+        return
+    futures = [executor.submit(call, *task) for task in tasks]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    finally:
+        # After an error or Ctrl-C nothing new begins; what runs already is short.
+        for future in futures:
+            future.cancel()
 
 
 def cores() -> int:
@@ -116,6 +138,19 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _one_thread_here() -> Iterator[None]:
+    """Let this process use one thread for linear algebra, if threadpoolctl (of scikit-learn) is there.
+
+    Fits of small matrices are many times slower on two threads, which wait for each other.
+    """
+    if importlib.util.find_spec("threadpoolctl") is None:
+        yield
+        return
+    with importlib.import_module("threadpoolctl").threadpool_limits(1):
+        yield
 
 
 @contextlib.contextmanager

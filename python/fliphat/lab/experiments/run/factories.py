@@ -9,46 +9,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from fliphat import FLIPHAT, Iht, Pursuit, arguments
-from fliphat.environments import (
-    ClassificationBandit,
-    Environment,
-    OneHot,
-    SparseClicks,
-    SparseLinear,
-    from_classification,
-    hard_instance,
-    margin_family,
-    sparse_truth,
-)
+from fliphat import FLIPHAT, Iht, Pursuit, arguments, environments
+from fliphat.environments import Environment, SparseLinear, sparse_truth
 from fliphat.fit.options import named
-from fliphat.lab import peers
-from fliphat.lab.baselines import (
-    DoublyRobustLasso,
-    ExploreThenCommit,
-    GreedyIHT,
-    LassoBandit,
-    LinUCB,
-    ThresholdedLasso,
-    UniformRandom,
-)
+from fliphat.lab import baselines, peers
 from fliphat.lab.baselines.baseline import Baseline
 from fliphat.lab.experiments.run.recipe import stable_name
 from fliphat.paper import Fliphat
 from fliphat.privacy.guarantee import PrivacyWarning
 
 # Environments are made directly, and may not import experiments: their names are given here.
-for _make in (
-    ClassificationBandit,
-    OneHot,
-    SparseClicks,
-    SparseLinear,
-    from_classification,
-    hard_instance,
-    margin_family,
-):
-    stable_name(_make.__name__)(_make)
-
+for _name in ("ClassificationBandit", "OneHot", "SparseClicks", "SparseLinear", "from_classification",
+              "hard_instance", "margin_family"):  # fmt: skip
+    stable_name(_name)(getattr(environments, _name))
 
 _IHT_OPTIONS: Final = {field.name for field in fields(Iht)}
 _PURSUIT_OPTIONS: Final = {field.name for field in fields(Pursuit)}
@@ -129,10 +102,10 @@ def _of_dim(name: str, policy: Callable[..., Any]) -> Callable[..., Any]:
     return stable_name(name)(make)
 
 
-random = _of_dim("random", UniformRandom)
-lasso = _of_dim("lasso", LassoBandit)
-greedy_iht = _of_dim("greedy_iht", GreedyIHT)
-linucb = _of_dim("linucb", LinUCB)
-thresholded_lasso = _of_dim("thresholded_lasso", ThresholdedLasso)
-explore_then_commit = _of_dim("explore_then_commit", ExploreThenCommit)
-doubly_robust_lasso = _of_dim("doubly_robust_lasso", DoublyRobustLasso)
+random = _of_dim("random", baselines.UniformRandom)
+lasso = _of_dim("lasso", baselines.LassoBandit)
+greedy_iht = _of_dim("greedy_iht", baselines.GreedyIHT)
+linucb = _of_dim("linucb", baselines.LinUCB)
+thresholded_lasso = _of_dim("thresholded_lasso", baselines.ThresholdedLasso)
+explore_then_commit = _of_dim("explore_then_commit", baselines.ExploreThenCommit)
+doubly_robust_lasso = _of_dim("doubly_robust_lasso", baselines.DoublyRobustLasso)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, as_completed
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
 
 from fliphat.lab.display.progress import Progress
 from fliphat.lab.experiments.run.cells import Cell, Run, run_cell
+from fliphat.lab.experiments.run.executors import finished
 from fliphat.lab.experiments.run.results import ResultFile
 
 
@@ -79,25 +80,9 @@ def sweep(
     missing = [(cell, seed) for key, (cell, seed) in wanted.items() if key not in done]
     with Progress(task, len(wanted)) as progress:
         progress.advance(len(done))
-        for run in finished(missing, executor):
+        for run in finished(run_cell, missing, executor):
             if results is not None:
                 results.add(run)
             done[run.key] = run
             progress.advance(1)
     return [done[key] for key in wanted]
-
-
-def finished(missing: Sequence[tuple[Cell, int]], executor: Executor | None) -> Iterator[Run]:
-    """Run cells and seeds, and give each run when it is done; without an executor in the order given."""
-    if executor is None:
-        for cell, seed in missing:
-            yield run_cell(cell, seed)
-        return
-    futures: list[Future[Run]] = [executor.submit(run_cell, cell, seed) for cell, seed in missing]
-    try:
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        # After an error or Ctrl-C nothing new begins; what runs already is short.
-        for future in futures:
-            future.cancel()
