@@ -64,6 +64,18 @@ impl<'a, T: Real, I: Index> Csr<'a, T, I> {
         self.offsets[self.rows()].position()
     }
 
+    /// Where row `i` begins among the stored values.
+    #[inline(always)]
+    pub fn first_of(&self, i: usize) -> usize {
+        self.offsets[i].position()
+    }
+
+    /// Columns of the stored values from `first` on.
+    #[inline(always)]
+    pub fn columns_from(&self, first: usize) -> &'a [I] {
+        &self.columns_of[first..]
+    }
+
     /// Columns and values of row `i`.
     #[inline(always)]
     pub fn row(&self, i: usize) -> (&'a [I], &'a [T]) {

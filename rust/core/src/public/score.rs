@@ -10,11 +10,8 @@ use crate::runtime::memory::{with_room, zeros};
 use crate::runtime::parallel::{for_each, threads_for};
 use crate::runtime::simd::prefetch;
 
-/// Rows scored together: eight sums that do not wait for each other.
-const TOGETHER: usize = 8;
-
-/// Rows between those that are scored and those that are asked for.
-const AHEAD: usize = 16;
+/// Rows between one that is scored and one that is asked for.
+const AHEAD: usize = 8;
 
 /// Rounds whose scores are compared before the next are computed.
 const ROUNDS_TOGETHER: usize = 64;
@@ -54,27 +51,13 @@ impl<T: Real> Arms for Dense<'_, T> {
     }
 
     fn score(&self, first: usize, theta: &Theta, scores: &mut [f64]) -> Result<()> {
-        let mut groups = scores.chunks_exact_mut(TOGETHER);
-        let mut i = first;
-        for group in &mut groups {
-            let rows: [&[T]; TOGETHER] = std::array::from_fn(|k| self.row(i + k));
-            let mut sums = [0.0; TOGETHER];
-            let ahead = self.rows_from(i, (Dense::rows(self) - i).min(2 * AHEAD));
-            for (column, value) in theta.support().iter().zip(theta.values()) {
-                // Reads jump from row to row, which hardware prefetchers do not follow.
-                for k in 0..TOGETHER {
-                    ahead.get((AHEAD + k) * Dense::columns(self) + column).into_iter().for_each(prefetch);
-                }
-                for (sum, row) in sums.iter_mut().zip(rows) {
-                    *sum += row[*column].to_f64() * value;
-                }
+        let (d, rows) = (Dense::columns(self), self.rows_from(first, Dense::rows(self) - first));
+        for (i, score) in scores.iter_mut().enumerate() {
+            // Reads jump from row to row, which hardware prefetchers do not follow.
+            for column in theta.support() {
+                rows.get((i + AHEAD) * d + column).into_iter().for_each(prefetch);
             }
-            group.copy_from_slice(&sums);
-            i += TOGETHER;
-        }
-        for score in groups.into_remainder() {
-            *score = theta.dot_dense(self.row(i));
-            i += 1;
+            *score = theta.dot_dense(self.row(first + i));
         }
         Ok(())
     }

@@ -113,12 +113,7 @@ impl RowPair {
     /// The low 16 bits of each row's integers.
     #[inline(always)]
     pub fn new(first: &[i32; PANEL], second: &[i32; PANEL]) -> RowPair {
-        // A plain loop: closures are not always compiled for wide registers.
-        let mut both = [0; PANEL];
-        for j in 0..PANEL {
-            both[j] = first[j] & 0xffff | second[j] << 16;
-        }
-        RowPair(both)
+        RowPair(std::array::from_fn(|j| first[j] & 0xffff | second[j] << 16))
     }
 }
 

@@ -17,9 +17,6 @@ use crate::runtime::simd::{Level, PANEL, RowPair};
 /// Pairs of a batch at most: two panels of them stay in the nearest cache.
 const MOST_PAIRS: usize = 128;
 
-/// Rows that are pushed together.
-pub(super) const GROUP: usize = 8;
-
 /// Rows of a batch at most.
 pub(super) const MOST_BATCH: usize = 2 * MOST_PAIRS;
 
@@ -78,90 +75,48 @@ impl Batch {
         self.panels * PANEL
     }
 
-    /// Add a row of [`Self::padded`] integers, all within `2^15 - 1` of zero.
+    /// Add a row of [`Self::padded`] integers, all within `2^15 - 1` of zero. What it holds afterwards means nothing,
+    /// but entries beyond the width are zeros still.
     #[inline(always)]
-    pub(super) fn push(&mut self, row: &[i32]) {
+    pub(super) fn push(&mut self, row: &mut Vec<i32>) {
         if self.has_waiting {
             self.has_waiting = false;
-            let waiting = std::mem::take(&mut self.waiting);
-            self.push_pair(&waiting, row);
-            self.waiting = waiting;
+            self.push_pair(row);
         } else {
-            self.waiting.copy_from_slice(row);
+            std::mem::swap(&mut self.waiting, row);
             self.has_waiting = true;
         }
     }
 
-    /// Add [`GROUP`] rows of `padded` integers, one after the other, as [`Self::push`] would one by one.
+    /// Add the waiting row and its partner.
     #[inline(always)]
-    pub(super) fn push_group(&mut self, rows: &[i32], padded: usize) {
-        if self.count + GROUP / 2 > MOST_PAIRS {
-            self.multiply();
-        }
-        // One look at the squares for the whole group, if that is enough.
-        if !self.has_waiting && self.reach_of(rows, padded) <= REACH {
-            for pair in rows.chunks_exact(2 * padded) {
-                let (first, second) = pair.split_at(padded);
-                self.add_squares(first, second);
-                self.write_pair(first, second);
-            }
-        } else {
-            rows.chunks_exact(padded).for_each(|row| self.push(row));
-        }
-    }
-
-    /// What a column's sum of squares reaches at most with these rows, or more than [`REACH`].
-    #[inline(always)]
-    fn reach_of(&self, rows: &[i32], padded: usize) -> u32 {
-        let mut reach = [0; PANEL];
-        for (panel, squares) in self.squares.as_chunks::<PANEL>().0.iter().enumerate() {
-            // An eighth of a square is counted, rounded up, so that eight of them fit.
-            let mut eighths = [0u32; PANEL];
-            for row in rows.chunks_exact(padded) {
-                let row = &row.as_chunks::<PANEL>().0[panel];
-                for j in 0..PANEL {
-                    eighths[j] += (row[j] * row[j]) as u32 / 8 + 1;
-                }
-            }
-            for j in 0..PANEL {
-                reach[j] = reach[j].max(eighths[j] + squares[j] / 8 + 1);
-            }
-        }
-        let most = reach.iter().fold(0u32, |most, reach| most.max(*reach));
-        most.saturating_mul(8)
-    }
-
-    /// Add two rows.
-    #[inline(always)]
-    fn push_pair(&mut self, first: &[i32], second: &[i32]) {
+    fn push_pair(&mut self, second: &[i32]) {
         if self.count == MOST_PAIRS {
             self.multiply();
         }
-        self.add_squares(first, second);
-        if self.squares.iter().fold(0, |largest, square| largest.max(*square)) > REACH {
+        if !self.write_pair(second) {
             // Rows before this pair are added; it begins the next batch.
             self.multiply();
-            self.add_squares(first, second);
+            self.write_pair(second);
         }
-        self.write_pair(first, second);
+        self.count += 1;
     }
 
-    /// Add a pair's squares.
+    /// Add the pair's squares and write it behind the others, or return false if a sum of squares is too large.
     #[inline(always)]
-    fn add_squares(&mut self, first: &[i32], second: &[i32]) {
-        for (square, (a, b)) in self.squares.iter_mut().zip(first.iter().zip(second)) {
+    fn write_pair(&mut self, second: &[i32]) -> bool {
+        for (square, (first, second)) in self.squares.iter_mut().zip(self.waiting.iter().zip(second)) {
+            let (a, b) = (i32::from(*first as i16), i32::from(*second as i16));
             *square = square.wrapping_add((a * a + b * b) as u32);
         }
-    }
-
-    /// Write a pair behind the others.
-    #[inline(always)]
-    fn write_pair(&mut self, first: &[i32], second: &[i32]) {
-        let (firsts, seconds) = (first.as_chunks().0, second.as_chunks().0);
+        if self.squares.iter().fold(0, |largest, square| largest.max(*square)) > REACH {
+            return false;
+        }
+        let (firsts, seconds) = (self.waiting.as_chunks().0, second.as_chunks().0);
         for panel in 0..self.panels {
             self.pairs[panel * MOST_PAIRS + self.count] = RowPair::new(&firsts[panel], &seconds[panel]);
         }
-        self.count += 1;
+        true
     }
 
     /// Add a row's products entry by entry: `places` are its non-zero integers, in ascending order.
@@ -181,9 +136,9 @@ impl Batch {
     pub(super) fn flush(&mut self) {
         if self.has_waiting {
             self.has_waiting = false;
-            let (waiting, none) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.none));
-            self.push_pair(&waiting, &none);
-            (self.waiting, self.none) = (waiting, none);
+            let none = std::mem::take(&mut self.none);
+            self.push_pair(&none);
+            self.none = none;
         }
         self.multiply();
     }

@@ -6,13 +6,13 @@
 
 use std::ops::Range;
 
-use super::batch::{Batch, GROUP, MOST_BATCH};
+use super::batch::{Batch, MOST_BATCH};
 use super::tile::{TILE, TileMoments, worth_tiles};
-use super::{BallMap, BallRows, LANES, MOST_ROWS};
+use super::{BallMap, BallRows, MOST_ROWS};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{with_room, zeros};
 use crate::runtime::parallel::{Plan, in_blocks};
-use crate::runtime::simd::{Level, PANEL, Vectorised, rounded_to_zero};
+use crate::runtime::simd::{Level, PANEL, Vectorised};
 
 /// Rows between one that is read and one that is asked for.
 const AHEAD: usize = 4;
@@ -28,12 +28,6 @@ const NARROW: usize = 24;
 
 /// A row whose non-zero integers are this many times fewer than the columns is added entry by entry.
 const FEW: usize = 4;
-
-/// In rows of at most so many columns zeros are multiplied like all others: to look for them would take longer.
-const SHORT: usize = 4 * PANEL;
-
-/// Columns of two panels.
-const TWO_PANELS: usize = 2 * PANEL;
 
 /// Sums of `q_a q_b` over all rows, `width` times `width`, symmetric.
 ///
@@ -63,7 +57,7 @@ pub fn second_moments<R: BallRows>(
         n,
         width.saturating_mul(width) / 8,
         blocks,
-        || Sums::new(map, plan.level),
+        || Sums::new(width, plan.level),
         |range, sums| plan.level.run(AddBlock { rows, range, present, map, sums }),
     )?;
     let mut total = zeros(width.checked_mul(width).ok_or(Error::Memory)?)?;
@@ -147,7 +141,7 @@ impl<R: BallRows> Vectorised for AddNarrow<'_, '_, R> {
     }
 }
 
-/// One thread's sums, and a group of rows that are turned into integers together.
+/// One thread's sums.
 struct Sums {
     batch: Batch,
     values: Vec<f64>,
@@ -156,97 +150,11 @@ struct Sums {
 }
 
 impl Sums {
-    fn new(map: &BallMap, level: Level) -> Result<Self> {
-        let width = map.width();
+    fn new(width: usize, level: Level) -> Result<Self> {
         let batch = Batch::new(width, level)?;
         let padded = batch.padded();
-        let size = padded.checked_mul(GROUP).ok_or(Error::Memory)?;
-        let mut values: Vec<f64> = zeros(size)?;
-        if let Some(one) = map.one {
-            values.chunks_exact_mut(padded).for_each(|row| row[width - 1] = one);
-        }
-        Ok(Sums { batch, values, integers: zeros(size)?, places: with_room(width)? })
+        Ok(Sums { batch, values: zeros(padded)?, integers: zeros(padded)?, places: with_room(width)? })
     }
-
-    /// Add the first `count` rows of the group.
-    ///
-    /// A row's integers are those of [`BallMap::quantise`], by the same operations in the same order. Each step is
-    /// taken for the whole group: a row alone would wait for its root and its quotient.
-    #[inline(always)]
-    fn add_group(&mut self, map: &BallMap, count: usize) {
-        // Loops of a length that the compiler knows have no ends to look after: half the time of short rows.
-        match self.batch.padded() {
-            PANEL => self.add_padded(map, count, PANEL),
-            TWO_PANELS => self.add_padded(map, count, TWO_PANELS),
-            padded => self.add_padded(map, count, padded),
-        }
-    }
-
-    #[inline(always)]
-    fn add_padded(&mut self, map: &BallMap, count: usize, padded: usize) {
-        let radius = map.radius as f64;
-        let squares = square_sums(&self.values, padded, |value| *value);
-        let mut factors = [0.0; GROUP];
-        for r in 0..GROUP {
-            // Of a row inside the ball this is 1 exactly: the root of the radius' square is the radius.
-            let square = if squares[r] > radius * radius { squares[r] } else { radius * radius };
-            factors[r] = radius / square.sqrt();
-        }
-        let rows = self.integers.chunks_exact_mut(padded).zip(self.values.chunks_exact(padded));
-        for ((integers, values), factor) in rows.zip(factors) {
-            for (integer, value) in integers.iter_mut().zip(values) {
-                *integer = rounded_to_zero(value * factor);
-            }
-        }
-        // Sums of squares up to 2^53 are exact in a float, and one beyond stays beyond.
-        let norms = square_sums(&self.integers, padded, |q| f64::from(*q));
-        let mut all = count == GROUP;
-        let mut kept = [false; GROUP];
-        for r in 0..GROUP {
-            // NaN and infinity anywhere in a row arrive in its square, too.
-            kept[r] = (r < count) & squares[r].is_finite() & (norms[r] <= radius * radius);
-            all &= kept[r];
-        }
-        if !all {
-            let rows = self.integers.chunks_exact_mut(padded).zip(kept);
-            rows.filter(|(_, kept)| !kept).for_each(|(row, _)| row.fill(0));
-        }
-        if map.width() <= SHORT {
-            self.batch.push_group(&self.integers, padded);
-            return;
-        }
-        for row in self.integers.chunks_exact(padded) {
-            let non_zero = row.iter().fold(0u32, |count, q| count + u32::from(*q != 0)) as usize;
-            if non_zero * FEW > map.width() {
-                self.batch.push(row);
-            } else if non_zero > 0 {
-                self.places.clear();
-                self.places.extend((0..map.width()).filter(|j| row[*j] != 0));
-                self.batch.add_entries(row, &self.places);
-            }
-        }
-    }
-}
-
-/// The sum of squares of each row of a group: column `j` is added in lane `j % LANES`, and then lane after lane.
-#[inline(always)]
-fn square_sums<T>(rows: &[T], padded: usize, number: impl Fn(&T) -> f64) -> [f64; GROUP] {
-    let mut lanes = [[0.0; LANES]; GROUP];
-    // Plain loops of one thing each: others are not always compiled for wide registers.
-    for (lanes, row) in lanes.iter_mut().zip(rows.chunks_exact(padded)) {
-        let mut sums = [0.0; LANES];
-        for chunk in row.as_chunks::<LANES>().0 {
-            let mut values = [0.0; LANES];
-            for l in 0..LANES {
-                values[l] = number(&chunk[l]);
-            }
-            for l in 0..LANES {
-                sums[l] += values[l] * values[l];
-            }
-        }
-        *lanes = sums;
-    }
-    lanes.map(|lanes| lanes.iter().fold(0.0, |sum, lane| sum + lane))
 }
 
 struct AddBlock<'a, 'b, R> {
@@ -263,8 +171,7 @@ impl<R: BallRows> Vectorised for AddBlock<'_, '_, R> {
     #[inline(always)]
     fn run(self) -> Result<()> {
         let AddBlock { rows, range, present, map, sums } = self;
-        let (padded, end) = (sums.batch.padded(), range.end);
-        let mut count = 0;
+        let end = range.end;
         for i in range {
             if i + AHEAD < end {
                 rows.ask_for(i + AHEAD);
@@ -272,15 +179,16 @@ impl<R: BallRows> Vectorised for AddBlock<'_, '_, R> {
             if present.is_some_and(|flags| flags[i] == 0) {
                 continue;
             }
-            rows.gather(i, map, &mut sums.values[count * padded..][..padded])?;
-            count += 1;
-            if count == GROUP {
-                sums.add_group(map, count);
-                count = 0;
+            rows.gather(i, map, &mut sums.values)?;
+            let non_zero = map.quantise(&mut sums.values, 1.0, &mut sums.integers);
+            if non_zero * FEW > map.width() {
+                sums.batch.push(&mut sums.integers);
+            } else if non_zero > 0 {
+                let Sums { batch, integers, places, .. } = &mut *sums;
+                places.clear();
+                places.extend((0..map.width()).filter(|j| integers[*j] != 0));
+                batch.add_entries(integers, places);
             }
-        }
-        if count > 0 {
-            sums.add_group(map, count);
         }
         sums.batch.flush();
         Ok(())

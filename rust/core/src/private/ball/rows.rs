@@ -9,9 +9,6 @@ use crate::runtime::simd::prefetch;
 /// Bytes that come from memory together.
 const LINE: usize = 64;
 
-/// Lines of a row that need not be asked for.
-const FEW_LINES: usize = 4;
-
 /// Rows that can be cut to a ball.
 pub trait BallRows: Sync {
     /// Number of rows.
@@ -38,11 +35,7 @@ impl<T: Real> BallRows for Dense<'_, T> {
 
     #[inline(always)]
     fn ask_for(&self, i: usize) {
-        let row = self.row(i);
-        // Rows of a few lines come in the order of memory, and the processor asks for them by itself.
-        if size_of_val(row) > FEW_LINES * LINE {
-            row.iter().step_by(LINE / size_of::<T>()).for_each(prefetch);
-        }
+        self.row(i).iter().step_by(LINE / size_of::<T>()).for_each(prefetch);
     }
 
     #[inline(always)]
