@@ -148,7 +148,7 @@ def test_where_rewards_are_is_learned_from_what_is_released(shift, paid):
     assert low < shift and shift + paid < high and high - low < 40 * paid
     assert means[-1] > 0.6  # the best arm has .7
     assert policy.health.ok and policy.scoreboard.clipped.low < 0.01
-    assert abs(policy.scoreboard.recent.mean - shift - paid * 0.7) < 0.1 * paid
+    assert abs(policy.scoreboard.recent.mean - shift - paid * 0.7) < 0.2 * paid  # older rounds count, too
 
 
 def test_a_range_that_is_given_stays():

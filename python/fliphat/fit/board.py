@@ -150,6 +150,15 @@ class Board:
         noise = self.reward_noise + mean**2 * of_counts
         return Interval(self.center + mean, math.sqrt(noise / n**2 + variance / n))
 
+    @cached_property
+    def spread(self) -> float:
+        """Standard deviation of rewards, at most."""
+        n, mean = self.present, self.reward.mean - self.center
+        # Noise in squares is that in rewards times half the range, which both noises tell.
+        half = math.sqrt(self.reward_noise / max(self.count_noise, 1e-300))
+        noise = math.sqrt(self.reward_noise) * math.hypot(half, 2 * mean)
+        return math.sqrt(max(self.squares / n - mean**2, 0.0) + _GUARD * noise / n)
+
     def share(self, name: str) -> Interval:
         """Return the share of rounds that were "clipped" or "cut"."""
         value = float(getattr(self, name))
@@ -320,10 +329,7 @@ class Earned:
             return low - 2 * max(below, 0.0) * width, high + 2 * max(above, 0.0) * width
         if clipped.mean + _GUARD * clipped.error > _CUT_REWARDS:
             return None
-        n = board.present
-        noise = 3 * width / 2 * math.sqrt(board.reward_noise) / n
-        spread = math.sqrt(max(board.squares / n - (mean.mean - board.center) ** 2, 0.0) + noise)
-        half = _RANGE_SPREADS * spread + _GUARD * mean.error
+        half = _RANGE_SPREADS * board.spread + _GUARD * mean.error
         return (max(mean.mean - half, low), min(mean.mean + half, high)) if 4 * half < width else None
 
     def to_record(self) -> dict[str, Any]:
