@@ -19,6 +19,7 @@ __all__ = [
     "BOARD_SQUARED",
     "BOARD_STEPS",
     "BOARD_WIDTH",
+    "CUT_CONTEXTS",
     "UNIFORM",
     "Board",
     "Earned",
@@ -58,6 +59,9 @@ _LONGEST: Final = 4.0
 #: rewards to either side of their mean that a narrower one has.
 _CUT_REWARDS: Final = 0.1
 _RANGE_SPREADS: Final = 4.0
+
+#: Share of contexts cut to less than a quarter of their length beyond which columns have another size.
+CUT_CONTEXTS: Final = 0.3
 
 #: As an arm of the guard: all of them, uniformly.
 UNIFORM: Final = -1
@@ -163,6 +167,12 @@ class Board:
         """Return the share of rounds that were "clipped" or "cut"."""
         value = float(getattr(self, name))
         return Interval(value / self.present, 2 * math.sqrt(self.count_noise) / self.present)
+
+    @property
+    def cut_too_much(self) -> bool:
+        """Whether many contexts were clearly cut: columns have another size."""
+        cut = self.share("cut")
+        return cut.mean - _GUARD * cut.error > CUT_CONTEXTS
 
     def moved(self, center: float) -> Board:
         """Return the same with rewards counted from another number on."""

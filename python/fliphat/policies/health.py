@@ -7,7 +7,7 @@ constant arm and as uniform play is healthy, whatever its coefficients look like
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.base import Known
-from fliphat.fit.board import Earned, Interval, pooled
+from fliphat.fit.board import CUT_CONTEXTS, Earned, Interval, pooled
 from fliphat.fit.dense import DenseSettings, KnownLinear
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.fit.pursuit.known import KnownSparse
@@ -39,17 +39,16 @@ _FITS: Final = 12
 #: Standard deviations of a coefficient that is not what a pick makes of noise.
 _STANDS_OUT: Final = 4.0
 #: Standard errors below zero from which on a lift is a loss, and smallest loss that is worth a word.
-CLEARLY: Final = 1.645
+CLEARLY: Final = 1.96
 _SMALL_LOSS: Final = 0.03
 #: The same for what is looked at after every release.
 EVERY_TIME: Final = 4.0
-#: Shares of rewards outside their range, and of contexts cut to less than a quarter, that are too many.
+#: Share of rewards outside their range that is too large.
 _CLIPPED: Final = 0.05
-_CUT: Final = 0.3
 #: Share of rounds with a reward below which too few can be learned from.
 _REWARDED: Final = 0.5
 #: Standard deviation of rewards, over their range, below which they are all alike.
-_EQUAL: Final = 0.02
+_EQUAL: Final = 0.03
 #: Share of rounds from which on a policy is locked on one arm.
 _LOCKED: Final = 0.95
 #: How far a scale may move from what was told.
@@ -114,8 +113,12 @@ def examine(
     """
     board = scoreboard(settings, (), known, table)  # no word about single episodes is said here
     earned: Earned | None = getattr(known, "earned", None)
-    locked = _locked(known, board, table)
-    found: list[str | None] = [*_earnings(board, clearly, locked), _contexts_cut(board)]
+    arm, locked = _locked(known, board, table)
+    # One that is locked on the best constant arm it knows of has no better one to be told.
+    found: list[str | None] = [
+        *_earnings(board, clearly, locked if arm != board.best_arm else ""),
+        _contexts_cut(board, settings),
+    ]
     if earned is not None and board.clipped is not None:
         found += [_rewards_cut(board, settings, earned), _missing(earned), _equal(earned, settings)]
     if len(history) >= _LEAST:
@@ -179,23 +182,24 @@ def _arms_unknown(board: Scoreboard, locked: str) -> str:
     return ""
 
 
-def _locked(known: Known | None, board: Scoreboard, table: Any) -> str:
+def _locked(known: Known | None, board: Scoreboard, table: Any) -> tuple[Hashable, str]:
     """Return which arm is played nearly always, while another may be better; nothing where none is."""
     if not isinstance(known, KnownLinear) or len(board.arms) < 2 or board.fallback is not None:
-        return ""
+        return None, ""
     last = known.scores[-1]
     rounds = max(float(last.counts.sum()), 1.0)
     slot = int(last.counts.argmax())
     share = Interval(float(last.counts[slot]) / rounds, last.count_noise / rounds)
     arm = table.ids[slot]
     if arm not in board.arms or share.mean - CLEARLY * share.error < _LOCKED:
-        return ""
+        return None, ""
     other = max((one for one in board.arms if one != arm), key=lambda one: board.arms[one].high)
     if board.arms[other].high < board.arms[arm].mean:
-        return ""
-    return (
+        return None, ""
+    may = min(board.arms[other].high, known.reward_range[1])
+    return arm, (
         f"it is locked on {arm!r}, {min(share.mean, 1.0):.0%} of its last rounds, though {other!r} may earn "
-        f"{_interval(board.arms[other])}: a larger exploration shows others more often"
+        f"up to {may:.2g}: a larger exploration shows others more often"
     )
 
 
@@ -274,13 +278,13 @@ def _rewards_cut(board: Scoreboard, settings: Any, earned: Earned) -> str | None
     )
 
 
-def _contexts_cut(board: Scoreboard) -> str | None:
-    if board.cut is None or board.cut.mean - EVERY_TIME * board.cut.error < _CUT:
+def _contexts_cut(board: Scoreboard, settings: Any) -> str | None:
+    if board.cut is None or board.cut.mean - EVERY_TIME * board.cut.error < CUT_CONTEXTS:
         return None
-    return (
-        f"{_percent(board.cut)} of contexts were cut to less than a quarter of their length: give a larger "
-        f"context_norm or context_scale, or bring columns to one size"
-    )
+    advice = "give a larger context_scale, or bring columns to one size"
+    if isinstance(settings, DenseSettings):
+        advice = "columns are measured again; if this stays, bring them to one size and cut what is far out"
+    return f"{_percent(board.cut)} of contexts were cut to less than a quarter of their length: {advice}"
 
 
 def _missing(earned: Earned) -> str | None:
