@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -271,3 +272,15 @@ def test_contexts_that_are_far_shorter_than_their_norm_are_named():
     with pytest.warns(HealthWarning, match="contexts are about .* long, and context_norm is 1.414"):
         policy = linear(suited, size=0.03, epsilon=10.0)
     assert "context_norm" in str(policy.health)
+
+
+def test_a_policy_that_is_locked_on_one_arm_says_which_and_what_another_may_earn():
+    def first_arm_only(known):
+        return dataclasses.replace(known, draws=np.eye(3)[0][:, None] * np.eye(7)[-1] + 0 * known.draws)
+
+    given = {"rewarded": lambda contexts, arms: np.where(arms == 1, 0.9, 0.3), "first_episode": 300}
+    locked = linear(**given, episodes=8, epsilon=8.0, spoiled=first_arm_only)
+    assert re.search(
+        "it is locked on 0, .*though 1 may earn up to .*a larger exploration", str(locked.health)
+    )
+    assert "locked" not in str(linear(**given, episodes=8, epsilon=8.0).health)

@@ -1,8 +1,9 @@
 """What a policy says it earns is what it earns, and the guard plays what earns more at the same price."""
 
-import contextlib
 import dataclasses
 import json
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -148,7 +149,7 @@ def test_where_rewards_are_is_learned_from_what_is_released(shift, paid):
     assert low < shift and shift + paid < high and high - low < 40 * paid
     assert means[-1] > 0.6  # the best arm has .7
     assert policy.health.ok and policy.scoreboard.clipped.low < 0.01
-    assert abs(policy.scoreboard.recent.mean - shift - paid * 0.7) < 0.1 * paid
+    assert abs(policy.scoreboard.recent.mean - shift - paid * 0.7) < 0.2 * paid  # older rounds count, too
 
 
 def test_a_range_that_is_given_stays():
@@ -292,26 +293,60 @@ def test_rounds_that_bring_their_arms_have_none_to_change():
         policy.add_arm("a")
 
 
+#: What health says of bad input, where it is more than that nothing is known.
+SAID = {
+    "outside": r"100% .* of rewards are outside reward_range = \(0, 1\) .*the mean of what was kept is 1 .*wider",
+    "missing": "only .*of rounds could be learned from: rewards did not come",
+    "nan": "only .*of rounds could be learned from: .*contexts were not finite",
+    "equal": "rewards hardly differ: all are about 0.5",
+    "empty": r"contexts are about (0|0\.000\d+|.*e-\d+) long",
+}
+
+
+@pytest.mark.parametrize("policy", ["FLIPHAT", "PrivateLinear"])
 @pytest.mark.parametrize(
     "case",
-    ["one arm", "500 arms", "equal", "missing", "outside", "nan", "constant column", "twins", "empty"],
+    [
+        *SAID,
+        "one arm",
+        "500 arms",
+        "constant column",
+        "only constants",
+        "twins",
+        "never shown",
+        "come and go",
+    ],
 )
-def test_whatever_comes_the_policy_is_finite_and_says_what_it_can(case):
+def test_whatever_comes_the_policy_is_finite_and_says_what_it_can(case, policy):
     arms = {"one arm": 1, "500 arms": 500}.get(case, 4)
-    given = {"dim": 4, "sparsity": 4, "epsilon": 2.0, "delta": 1e-5, "reward_range": (0, 1), "seed": 1}
-    policy, rng = FLIPHAT(**given, arms=arms, first_episode=60), np.random.default_rng(2)
-    with np.errstate(all="raise"), pytest.warns() if case in ("nan", "outside") else contextlib.nullcontext():
-        while len(policy.history) < 20:
+    given = {"epsilon": 20.0, "delta": 1e-5, "reward_range": (0, 1), "seed": 1, "first_episode": 200}
+    if policy == "FLIPHAT":
+        policy = FLIPHAT(4, 4, arms=arms, context_scale=0.7, **given)
+    else:
+        policy = PrivateLinear(arms, 4, context_norm=2.0, **given)
+    rng = np.random.default_rng(2)
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", HealthWarning)
+        warnings.filterwarnings("ignore", message=".*not finite")
+        while len(policy.history) < (19 if case == "equal" else 16):
             contexts = rng.uniform(-1, 1, (policy.remaining, 4))
             if case == "nan":
-                contexts[::2, 0] = np.nan
+                contexts[rng.random(len(contexts)) < 0.8, 0] = np.nan
             elif case == "constant column":
                 contexts[:, 1] = 1.0
+            elif case == "only constants":
+                contexts[:] = 0.5
             elif case == "twins":
                 contexts[:, 1] = contexts[:, 0]
             elif case == "empty":
                 contexts[:] = 0.0
+            elif case == "come and go" and len(policy.history) in (4, 8):
+                policy.add_arm(f"arm {len(policy.history)}")
+                policy.remove_arm(policy.arms[0])
+            elif case == "never shown" and len(policy.history) == 15:
+                policy.add_arm("late")
             decisions = policy.select_batch(contexts)
+            assert np.all((decisions.probabilities > 0) & (decisions.probabilities <= 1))
             rewards = (rng.random(len(contexts)) < 0.3).astype(float)
             if case == "equal":
                 rewards[:] = 0.5
@@ -319,8 +354,40 @@ def test_whatever_comes_the_policy_is_finite_and_says_what_it_can(case):
                 rewards += 7.0
             if case != "missing":
                 policy.update_batch(decisions, rewards)
-    board = policy.scoreboard
+    board, said = policy.scoreboard, policy.health
     assert np.isfinite([*board.recent, *board.uniform]).all()
     assert all(np.isfinite(values).all() for values in policy.coefficients.values())
-    if case == "outside":
-        assert "outside reward_range = (0, 1)" in str(policy.health)
+    assert set(board.arms) <= set(policy.arms)
+    if case in SAID:
+        assert any(re.search(SAID[case], finding) for finding in said.findings), str(said)
+    else:
+        assert said.ok, str(said)
+
+
+def test_the_range_that_health_gives_cuts_less_and_at_last_nothing():
+    """Following the advice again and again ends where rewards are, and health is silent."""
+    given, ranges = (0, 1), []
+    for _ in range(8):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HealthWarning)
+            policy, _ = named(epsilon=10.0, paid=3.0, shift=20.0, reward_range=given)
+        ranges.append(given)
+        if policy.health.ok:
+            break
+        found = re.search(r"really have, \(([-.\de+]+), ([-.\de+]+)\) or wider", str(policy.health))
+        given = (float(found[1]), float(found[2]))
+    assert len(ranges) > 1 and policy.health.ok and given[0] < 20 and given[1] > 23
+
+
+def test_columns_that_change_their_size_are_said_to_be_cut_and_measured_again():
+    policy = PrivateLinear(3, 4, 10.0, 1e-5, context_norm=100.0, seed=3, first_episode=200)
+    rng, said = np.random.default_rng(3), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HealthWarning)
+        while len(policy.history) < 22:
+            size = 1.0 if len(policy.history) < 9 else 30.0
+            decisions = policy.select_batch(size * rng.uniform(-1, 1, (policy.remaining, 4)))
+            policy.update_batch(decisions, (rng.random(len(decisions.arms)) < 0.3).astype(float))
+            said.append("were cut to less than a quarter" in str(policy.health))
+    assert not any(said[:9]) and any(said[10:14]) and not said[-1]
+    assert policy._engine.known.settled > 9

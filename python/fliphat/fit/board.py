@@ -19,6 +19,7 @@ __all__ = [
     "BOARD_SQUARED",
     "BOARD_STEPS",
     "BOARD_WIDTH",
+    "CUT_CONTEXTS",
     "UNIFORM",
     "Board",
     "Earned",
@@ -58,6 +59,9 @@ _LONGEST: Final = 4.0
 #: rewards to either side of their mean that a narrower one has.
 _CUT_REWARDS: Final = 0.1
 _RANGE_SPREADS: Final = 4.0
+
+#: Share of contexts cut to less than a quarter of their length beyond which columns have another size.
+CUT_CONTEXTS: Final = 0.3
 
 #: As an arm of the guard: all of them, uniformly.
 UNIFORM: Final = -1
@@ -150,10 +154,25 @@ class Board:
         noise = self.reward_noise + mean**2 * of_counts
         return Interval(self.center + mean, math.sqrt(noise / n**2 + variance / n))
 
+    @cached_property
+    def spread(self) -> float:
+        """Standard deviation of rewards, at most."""
+        n, mean = self.present, self.reward.mean - self.center
+        # Noise in squares is that in rewards times half the range, which both noises tell.
+        half = math.sqrt(self.reward_noise / max(self.count_noise, 1e-300))
+        noise = math.sqrt(self.reward_noise) * math.hypot(half, 2 * mean)
+        return math.sqrt(max(self.squares / n - mean**2, 0.0) + _GUARD * noise / n)
+
     def share(self, name: str) -> Interval:
         """Return the share of rounds that were "clipped" or "cut"."""
         value = float(getattr(self, name))
         return Interval(value / self.present, 2 * math.sqrt(self.count_noise) / self.present)
+
+    @property
+    def cut_too_much(self) -> bool:
+        """Whether many contexts were clearly cut: columns have another size."""
+        cut = self.share("cut")
+        return cut.mean - _GUARD * cut.error > CUT_CONTEXTS
 
     def moved(self, center: float) -> Board:
         """Return the same with rewards counted from another number on."""
@@ -322,10 +341,7 @@ class Earned:
             return low - 2 * max(below, 0.0) * width, high + 2 * max(above, 0.0) * width
         if clipped.mean + _GUARD * clipped.error > _CUT_REWARDS:
             return None
-        n = board.present
-        noise = 3 * width / 2 * math.sqrt(board.reward_noise) / n
-        spread = math.sqrt(max(board.squares / n - (mean.mean - board.center) ** 2, 0.0) + noise)
-        half = _RANGE_SPREADS * spread + _GUARD * mean.error
+        half = _RANGE_SPREADS * board.spread + _GUARD * mean.error
         return (max(mean.mean - half, low), min(mean.mean + half, high)) if 4 * half < width else None
 
     def to_record(self) -> dict[str, Any]:

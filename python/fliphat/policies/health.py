@@ -7,7 +7,7 @@ constant arm and as uniform play is healthy, whatever its coefficients look like
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.board import Interval
+from fliphat.fit.board import CUT_CONTEXTS, Earned, Interval, pooled
 from fliphat.fit.dense import DenseSettings, KnownLinear
 from fliphat.fit.known import Known, KnownEstimate, SparseEstimate
 from fliphat.fit.pursuit.known import KnownSparse
@@ -38,13 +38,18 @@ _FITS: Final = 12
 #: Standard deviations of a coefficient that is not what a pick makes of noise.
 _STANDS_OUT: Final = 4.0
 #: Standard errors below zero from which on a lift is a loss, and smallest loss that is worth a word.
-CLEARLY: Final = 1.645
+CLEARLY: Final = 1.96
 _SMALL_LOSS: Final = 0.03
 #: The same for what is looked at after every release.
 EVERY_TIME: Final = 4.0
-#: Shares of rewards outside their range, and of contexts cut to less than a quarter, that are too many.
+#: Share of rewards outside their range that is too large.
 _CLIPPED: Final = 0.05
-_CUT: Final = 0.3
+#: Share of rounds with a reward below which too few can be learned from.
+_REWARDED: Final = 0.5
+#: Standard deviation of rewards, over their range, below which they are all alike.
+_EQUAL: Final = 0.03
+#: Share of rounds from which on a policy is locked on one arm.
+_LOCKED: Final = 0.95
 #: How far a scale may move from what was told.
 _SCALE: Final = 5.0
 #: Mean square of contexts, where 1 is that of `context_norm`, below which most of a ball is empty.
@@ -106,16 +111,26 @@ def examine(
         Rounds until the next release.
     """
     board = scoreboard(settings, (), known, table)  # no word about single episodes is said here
-    found = [*_earnings(board, clearly), _rewards_cut(board, settings), _contexts_cut(board)]
+    earned: Earned | None = getattr(known, "earned", None)
+    arm, locked = _locked(known, board, table)
+    # One that is locked on the best constant arm it knows of has no better one to be told.
+    found: list[str | None] = [
+        *_earnings(board, clearly, locked if arm != board.best_arm else ""),
+        _contexts_cut(board, settings),
+    ]
+    if earned is not None and board.clipped is not None:
+        found += [_rewards_cut(board, settings, earned), _missing(earned), _equal(earned, settings)]
     if len(history) >= _LEAST:
         found += _signs(settings, history, known, board)
     return Health(
         tuple(finding for finding in found if finding is not None),
-        _unknown(history, board, known is not None and hasattr(known, "earned"), remaining),
+        _unknown(history, board, earned is not None, remaining, locked),
     )
 
 
-def _unknown(history: Sequence[EpisodeFacts], board: Scoreboard, measures: bool, remaining: int) -> str:
+def _unknown(
+    history: Sequence[EpisodeFacts], board: Scoreboard, measures: bool, remaining: int, locked: str = ""
+) -> str:
     """Return what nobody can know yet, and from when on it could be known."""
     if not history:
         return f"nothing was measured yet: the first release comes after {remaining} more rounds"
@@ -141,7 +156,7 @@ def _unknown(history: Sequence[EpisodeFacts], board: Scoreboard, measures: bool,
     uniform = min(board.uniform, average, key=lambda one: one.error)
     lift = board.recent.less(uniform)
     if not lift.low <= 0 <= lift.high:
-        return ""
+        return _arms_unknown(board, locked)
     told = f"not known yet whether the policy earns more than uniform play: its lift is {_interval(lift)}"
     # More rounds of the policy's own leave the error of uniform play.
     smallest = uniform.high - uniform.mean
@@ -153,8 +168,48 @@ def _unknown(history: Sequence[EpisodeFacts], board: Scoreboard, measures: bool,
     return f"{told}; if it stays that large it shows from about {float(f'{rounds:.1e}'):,.0f} rounds on"
 
 
+def _arms_unknown(board: Scoreboard, locked: str) -> str:
+    """Return what is not known of arms, where the policy earns more than uniform play."""
+    lift, constant = board.lift_over_arm, board.constant
+    if lift is None or constant is None or len(board.arms) == 1:
+        return ""
+    if lift.low < -_SMALL_LOSS * abs(constant.mean) and lift.high >= 0:
+        return (
+            f"not known yet whether the policy earns more than always playing {board.best_arm!r}: its lift "
+            f"is {_interval(lift)}{locked and '; '}{locked}"
+        )
+    return ""
+
+
+def _locked(known: Known | None, board: Scoreboard, table: Any) -> tuple[Hashable, str]:
+    """Return which arm is played nearly always, while another may be better; nothing where none is."""
+    if not isinstance(known, KnownLinear) or len(board.arms) < 2 or board.fallback is not None:
+        return None, ""
+    last = known.scores[-1]
+    rounds = max(float(last.counts.sum()), 1.0)
+    slot = int(last.counts.argmax())
+    share = Interval(float(last.counts[slot]) / rounds, last.count_noise / rounds)
+    arm = table.ids[slot]
+    if arm not in board.arms or share.mean - CLEARLY * share.error < _LOCKED:
+        return None, ""
+    other = max((one for one in board.arms if one != arm), key=lambda one: board.arms[one].high)
+    if board.arms[other].high < board.arms[arm].mean:
+        return None, ""
+    may = min(board.arms[other].high, known.reward_range[1])
+    return arm, (
+        f"it is locked on {arm!r}, {min(share.mean, 1.0):.0%} of its last rounds, though {other!r} may earn "
+        f"up to {may:.2g}: a larger exploration shows others more often"
+    )
+
+
 def _interval(found: Interval) -> str:
     return f"{found.mean:.2g} (95 %: {found.low:.2g} to {found.high:.2g})"
+
+
+def _percent(found: Interval) -> str:
+    """Return a share with its interval."""
+    low, mean, high = (min(max(one, 0.0), 1.0) for one in (found.low, found.mean, found.high))
+    return f"{mean:.0%} (95 %: {low:.0%} to {high:.0%})"
 
 
 def _signs(
@@ -181,7 +236,7 @@ def _signs(
     return []
 
 
-def _earnings(board: Scoreboard, clearly: float) -> list[str]:
+def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
     """Return what the policy earns less than."""
     found = []
     others = [("uniform play", board.lift, board.uniform)]
@@ -192,7 +247,8 @@ def _earnings(board: Scoreboard, clearly: float) -> list[str]:
         if lift is None or other is None or board.recent is None:
             continue
         if lift.mean + clearly * lift.error < 0 and lift.mean < -_SMALL_LOSS * abs(other.mean):
-            plays = "the guard plays that instead" if board.fallback is not None else "see policy.scoreboard"
+            plays = "see policy.scoreboard" if board.fallback is None else "the guard plays that instead"
+            plays = locked or plays
             found.append(
                 f"the policy earns {board.recent.mean:.3g} a round, which is {-lift.mean:.2g} (95 %: "
                 f"{-lift.high:.2g} to {-lift.low:.2g}) less than {name}: contexts may say little about "
@@ -206,31 +262,59 @@ def _earnings(board: Scoreboard, clearly: float) -> list[str]:
     return found
 
 
-def _rewards_cut(board: Scoreboard, settings: Any) -> str | None:
+def _rewards_cut(board: Scoreboard, settings: Any, earned: Earned) -> str | None:
     if board.clipped is None or board.clipped.mean - EVERY_TIME * board.clipped.error < _CLIPPED:
         return None
-    share = min(board.clipped.mean, 1.0)
-    given = None if getattr(settings, "learns_range", False) else settings.reward_range
     mean = board.recent or board.uniform
-    about = "" if mean is None else f"; those that were kept have the mean {mean.mean:.3g}"
+    about = "" if mean is None else f"; the mean of what was kept is {_interval(mean)}"
+    given = None if getattr(settings, "learns_range", False) else settings.reward_range
     if given is None:
         return (
-            f"{share:.0%} of rewards are far from where they were expected{about}: give "
+            f"{_percent(board.clipped)} of rewards are far from where they were expected{about}: give "
             f"reward_range=(low, high)"
         )
-    low, high = given
+    low, high = earned.better_range(given) or (2 * given[0] - given[1], 2 * given[1] - given[0])
+    leave = ", or leave it out to have it found" if getattr(settings, "sparsity", None) else ""
     return (
-        f"{share:.0%} of rewards are outside reward_range = ({low:g}, {high:g}) and were moved "
-        f"to its ends{about}: give the range that rewards really have"
+        f"{_percent(board.clipped)} of rewards are outside reward_range = ({given[0]:g}, {given[1]:g}) and "
+        f"were moved to its ends{about}: give the range that rewards really have, ({low:.3g}, {high:.3g}) or "
+        f"wider{leave}"
     )
 
 
-def _contexts_cut(board: Scoreboard) -> str | None:
-    if board.cut is None or board.cut.mean - EVERY_TIME * board.cut.error < _CUT:
+def _contexts_cut(board: Scoreboard, settings: Any) -> str | None:
+    if board.cut is None or board.cut.mean - EVERY_TIME * board.cut.error < CUT_CONTEXTS:
+        return None
+    advice = "give a larger context_scale, or bring columns to one size"
+    if isinstance(settings, DenseSettings):
+        advice = "columns are measured again; if this stays, bring them to one size and cut what is far out"
+    return f"{_percent(board.cut)} of contexts were cut to less than a quarter of their length: {advice}"
+
+
+def _missing(earned: Earned) -> str | None:
+    last = pooled([one for one in (earned.uniform, earned.recent) if one is not None]) or earned.last
+    if last is None:
+        return None
+    share = Interval(last.counted / last.rounds, math.sqrt(last.count_noise) / last.rounds)
+    if share.mean + EVERY_TIME * share.error > _REWARDED:
         return None
     return (
-        f"{min(board.cut.mean, 1.0):.0%} of contexts were cut to less than a quarter of their length: give a "
-        f"larger context_norm or context_scale, or bring columns to one size"
+        f"only {_percent(share)} of rounds could be learned from: rewards did not come before their episode "
+        f"ended, or contexts were not finite numbers"
+    )
+
+
+def _equal(earned: Earned, settings: Any) -> str | None:
+    board = pooled([one for one in (earned.uniform, earned.recent) if one is not None])
+    if board is None or settings.reward_range is None:
+        return None
+    low, high = settings.reward_range
+    if board.spread > _EQUAL * (high - low) or board.share("clipped").low > 0:
+        return None
+    return (
+        f"rewards hardly differ: all are about {_interval(board.reward)}, with a standard deviation of at "
+        f"most {board.spread:.2g}: there is nothing to learn, or reward_range = ({low:g}, {high:g}) is far "
+        f"too wide"
     )
 
 

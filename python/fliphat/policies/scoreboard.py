@@ -48,7 +48,8 @@ class Scoreboard:
     best_arm : hashable, optional
         The best of them, and `constant` what it earns at least: the best of several looks better than it is.
     clipped, cut : Interval, optional
-        Share of rewards outside their range, and of contexts that were cut to less than a quarter of it.
+        Share of rewards outside their range, and of the last episode's contexts that were cut to less than a
+        quarter of their length.
     fallback : hashable, optional
         What the guard plays now instead of the policy's choice: an arm, or "uniform".
     """
@@ -173,6 +174,6 @@ def scoreboard(
         best_arm=best,
         constant=constant,
         clipped=recent.share("clipped"),
-        cut=recent.share("cut"),
+        cut=earned.last.share("cut"),
         fallback=fallback,
     )

@@ -231,10 +231,19 @@ class Dense:
             secret=held,
             noise=self.noise(plan.episode),
         )
-        board = released.pop("board")
-        learned = learn(known, released, steps, plan.rows, self.groups, self.mu, settings.exploration)
-        earned = Board.of(plan.rows, known.reward_range, board.values, float(board.noise[0]))
-        learned = dataclasses.replace(learned, earned=self._earned(known, learned, earned))
+        found = released.pop("board")
+        board = Board.of(plan.rows, known.reward_range, found.values, float(found.noise[0]))
+        learned = learn(
+            known,
+            released,
+            steps,
+            plan.rows,
+            self.groups,
+            self.mu,
+            settings.exploration,
+            resized=board.cut_too_much,
+        )
+        learned = dataclasses.replace(learned, earned=self._earned(known, learned, board))
         if settings.learns_range:
             better = learned.earned.better_range(known.reward_range)
             learned = learned if better is None else known_.expecting(learned, better)

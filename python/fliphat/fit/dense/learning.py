@@ -24,7 +24,7 @@ from fliphat.fit.board import Interval
 from fliphat.fit.dense import columns
 from fliphat.fit.dense.chain import Step
 from fliphat.fit.dense.constants import DenseTuning
-from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, with_groups
+from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, begin, with_groups
 from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 
 __all__ = ["arm_values", "best_constant", "learn"]
@@ -40,6 +40,8 @@ def learn(
     groups: int,
     mu: float,
     width: float,
+    *,
+    resized: bool,
 ) -> KnownLinear:
     """Return what is known after an episode.
 
@@ -51,6 +53,8 @@ def learn(
         Its length, and arms there are.
     width : float
         Standard deviations of the posterior that draws are apart.
+    resized : bool
+        Whether columns clearly have another size than the map says.
     """
     known = with_groups(known, groups)
     before, d = known, known.dim
@@ -72,7 +76,10 @@ def learn(
     if before.settled:
         count = max(float(arms[:, -1].sum()), math.sqrt(groups) * noise[-1], 1.0)
         mean = arms[:, d + 1 : -1].sum(axis=0) / count
-        if columns.stale(known, mean, math.sqrt(groups) * float(noise[d + 1]) / count):
+        if resized:
+            blank = begin(d, groups, known.constants, known.reward_range)
+            known = replace(known, center=blank.center, size=blank.size, ball=blank.ball)
+        if resized or columns.stale(known, mean, math.sqrt(groups) * float(noise[d + 1]) / count):
             known = _unsettled(known)
     return _with_draws(known, width)
 
@@ -339,7 +346,7 @@ def _likely_prior(
     for place, prior in enumerate(priors):
         variance = H**2 * prior + spread * H + noise + errors * d * prior
         likely[place] -= 0.5 * float((told**2 / variance + np.log(variance)).sum())
-    likely = np.exp(likely - likely.max())
+    likely = np.exp(np.maximum(likely - likely.max(), -700.0))
     return min(constants.prior_more * float(likely @ priors / likely.sum()), float(priors[-1]))
 
 

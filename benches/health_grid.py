@@ -1,0 +1,209 @@
+"""Whether health says so where a policy loses, is silent where it earns, and what the guard is worth.
+
+    python benches/health_grid.py --first 0          # worlds with even numbers, to choose on
+    python benches/health_grid.py --first 1          # the others, to report
+    python benches/health_grid.py --first 0 --runs 2 --tell
+
+64 small worlds with named arms and known truth; about half can't be learned: nothing to learn, too few people
+for so much noise, rewards or contexts cut, contexts that mislead, arms that change. Each run is played with
+and without the guard. Counted is the expected reward of what was played in the second half of a run:
+
+- *lost*: below .95 of the better of random play and the best constant arm, by more than three of the
+  scoreboard's standard errors;
+- *earned*: at least .9 of the best of what either policy, random play and the constant arm earn there.
+"""
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fliphat import FLIPHAT, PrivateLinear
+
+
+class World(NamedTuple):
+    """Contexts and each arm's mean reward of every round, and how a policy is made for it."""
+
+    name: str
+    rows: int
+    arms: int
+    dim: int
+    epsilon: float
+    make: Callable[[np.random.Generator, "World"], tuple[np.ndarray, np.ndarray]]
+    told: Any = MappingProxyType({})
+    #: Rewards are `shift`, or that and `paid`.
+    paid: float = 1.0
+    shift: float = 0.0
+    missing: float = 0.0
+
+
+def _contexts(rng, world, kind):
+    if kind == "ones":
+        return np.ones((world.rows, world.dim))
+    if kind == "answers":
+        size = world.dim // 2
+        answers = [rng.choice(size, world.rows, p=rng.dirichlet(np.full(size, 1.0))) for _ in range(2)]
+        return np.concatenate([np.eye(size)[one] for one in answers], axis=1)
+    numbers = rng.normal(size=(world.rows, world.dim)).clip(-2.5, 2.5) / 2
+    return numbers * (np.abs(rng.standard_t(1.5, (world.rows, 1))) if kind == "tails" else 1.0)
+
+
+def chances(base, contextual, kind="numbers", change=None):
+    """Return a maker: arms' chances lie `base` apart and move with contexts by about `contextual`."""
+
+    def make(rng, world):
+        values = _contexts(rng, world, kind)
+        levels = np.log(0.25 / 0.75) + base * rng.permutation(np.linspace(-1, 1, world.arms))
+        suits = rng.normal(size=(world.dim, world.arms)) / np.sqrt(max((values**2).sum(axis=1).mean(), 1e-9))
+        moved = levels + contextual * values @ suits
+        if change == "parity":  # no line separates it
+            moved = levels + contextual * np.sign(values[:, :1] * values[:, 1:2]) * suits[:1] * 3
+        elif change == "flips":
+            moved[world.rows // 2 :] = moved[world.rows // 2 :, ::-1]
+        elif change == "wanders":
+            late = levels[::-1] + contextual * values @ suits[:, ::-1]
+            moved += (late - moved) * np.linspace(0, 1, world.rows)[:, None]
+        elif change == "sorted":
+            order = np.argsort(values[:, 0], kind="stable")
+            values, moved = values[order], moved[order]
+        return values, 1 / (1 + np.exp(-moved))
+
+    return make
+
+
+def worlds():
+    """Return all of them; learnable ones and others take turns in twos."""
+    good, bad = [], []
+    for arms, rows in ((2, 4_000), (3, 6_000), (5, 10_000), (10, 20_000)):
+        for epsilon in (3.0, 10.0):
+            good += [
+                World("one arm is best", rows, arms, 1, epsilon, chances(1.2, 0.0, "ones")),
+                World("numbers", rows, arms, 5, epsilon, chances(0.5, 2.0)),
+                World("answers", rows, arms, 10, epsilon, chances(0.5, 2.0, "answers")),
+            ]
+    for epsilon in (1.0, 10.0):
+        good += [
+            World("one arm is best, 20 000", 20_000, 5, 1, epsilon, chances(1.2, 0.0, "ones")),
+            World("two arms, 15 numbers", 20_000, 2, 15, epsilon, chances(0.3, 2.5)),
+            World(
+                "range learned", 20_000, 4, 4, epsilon, chances(1.0, 1.0), {"reward_range": None}, paid=40.0
+            ),
+            World("a third missing", 20_000, 3, 4, epsilon, chances(1.0, 1.0), missing=0.33),
+        ]
+    for epsilon in (1.0, 10.0):
+        for arms in (3, 8):
+            rows = 8_000
+            bad += [
+                World("arms alike", rows, arms, 4, epsilon, chances(0.0, 0.0)),
+                World("contexts say nothing", rows, arms, 60, epsilon, chances(0.8, 0.0)),
+                World("all rewards cut", rows, arms, 4, epsilon, chances(1.0, 1.0), paid=9.0, shift=1.5),
+                World("contexts cut", rows, arms, 6, epsilon, chances(0.5, 2.0), {"norm": 0.05}),
+                World("arms flip", rows, arms, 4, epsilon, chances(1.5, 0.5, change="flips")),
+                World("tails", rows, arms, 8, epsilon, chances(1.0, 1.5, "tails")),
+                World("people sorted", rows, arms, 4, epsilon, chances(1.0, 2.0, change="sorted")),
+                World("no rewards", rows, arms, 4, epsilon, chances(1.0, 1.0), missing=0.97),
+            ]
+    return [world for pair in zip(good, bad, strict=True) for world in pair]
+
+
+def made(world, policy, seed, guard):
+    """Return the policy, told public numbers alone."""
+    told = {"reward_range": (0, 1), "norm": max(0.6 * np.sqrt(world.dim), 1.0)} | world.told
+    common = {"epsilon": world.epsilon, "delta": 1e-5, "seed": seed, "guard": guard}
+    if policy == "FLIPHAT" or told["reward_range"] is None:
+        scale = told["norm"] / np.sqrt(world.dim) / 1.5
+        given = {"sparsity": world.dim, "context_scale": scale, "reward_range": told["reward_range"]}
+        return FLIPHAT(world.dim, arms=world.arms, **given, **common)
+    return PrivateLinear(
+        world.arms, world.dim, context_norm=told["norm"], reward_range=told["reward_range"], **common
+    )
+
+
+def play(world, number, policy, seed, guard):
+    """Return what the second half earned, what random play and a constant arm do, and what was said."""
+    rng = np.random.default_rng([number, seed])
+    values, means = world.make(rng, world)
+    learner = made(world, policy, seed, guard)
+    chosen, at = np.zeros(world.rows, np.int64), 0
+    while at < world.rows:
+        part = slice(at, at + min(learner.remaining, world.rows - at))
+        decisions = learner.select_batch(values[part])
+        chosen[part] = np.asarray(decisions.arms, int)
+        chance = means[np.arange(part.start, part.stop), chosen[part]]
+        won = world.shift + world.paid * (rng.random(len(chance)) < chance)
+        won[rng.random(len(won)) < world.missing] = np.nan
+        learner.update_batch(decisions, won)
+        at = part.stop
+    half = np.arange(world.rows // 2, world.rows)
+    means = world.shift + world.paid * means
+    board = learner.scoreboard
+    lifts = [one for one in (board.lift, board.lift_over_arm) if one is not None]
+    error = min((one.error for one in lifts), default=np.inf)
+    return {
+        "earned": means[half, chosen[half]].mean(),
+        "random": means[half].mean(),
+        "constant": means[half].mean(axis=0).max(),
+        "error": error,
+        "said": learner.health.findings,
+    }
+
+
+def main():
+    """Print what health said, and what the guard was worth."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--first", type=int, choices=[0, 1], default=0, help="worlds to choose on, or to report"
+    )
+    parser.add_argument("--runs", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tell", action="store_true", help="print a line for each world")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    # Pairs of a learnable world and another take turns.
+    numbered = [(number, world) for number, world in enumerate(worlds()) if number // 2 % 2 == asked.first]
+    began, lost, silent, worth, costs = time.process_time(), [], [], [], []
+    for number, world in numbered:
+        policy = ("PrivateLinear", "FLIPHAT")[number // 4 % 2]
+        runs = {
+            guard: [play(world, number, policy, asked.seed + run, guard) for run in range(asked.runs)]
+            for guard in (True, False)
+        }
+        earned = {guard: np.mean([one["earned"] for one in found]) for guard, found in runs.items()}
+        floor = [max(one["random"], one["constant"]) for one in runs[True]]
+        best, spoken = max(*earned.values(), np.mean(floor)), []
+        for guard, found in runs.items():
+            for one, other in zip(found, floor, strict=True):
+                spoken.append(bool(one["said"]))
+                if one["earned"] < 0.95 * other and other - one["earned"] > 3 * one["error"]:
+                    lost.append((spoken[-1], number, guard))
+                if one["earned"] > 0.9 * best:
+                    silent.append((spoken[-1], number, one["said"]))
+        error = np.mean([one["error"] for one in runs[True]])
+        if abs(earned[False] - np.mean(floor)) > 3 * error:
+            worth.append((earned[True] / np.mean(floor), number))
+        if earned[False] >= np.mean(floor):
+            costs.append((earned[True] / earned[False], number))
+        if asked.tell:
+            print(
+                f"{number:2d} {world.name:24s} {policy:13s} {world.arms:2d} arms, eps {world.epsilon:<4g} "
+                f"random {np.mean([one['random'] for one in runs[True]]):7.3f} better {np.mean(floor):7.3f} "
+                f"guard {earned[True]:7.3f} none {earned[False]:7.3f} said {np.mean(spoken):.2f}",
+                flush=True,
+            )
+    print(f"{len(numbered)} worlds, {asked.runs} runs each, with and without the guard")
+    print(f"lost: health speaks in {sum(one[0] for one in lost)} of {len(lost)} runs")
+    print(f"earned: health speaks in {sum(one[0] for one in silent)} of {len(silent)} runs")
+    for said, number, words in silent:
+        if said and asked.tell:
+            print(f"    {number}: {words}")
+    print(f"guard, {len(worth)} worlds: over the better of both at least {min(worth, default='-')}")
+    print(f"guard, where the policy is right: {np.mean([one[0] for one in costs]):.4f}, lowest {min(costs)}")
+    print(f"{time.process_time() - began:.0f} s of processor time")
+
+
+if __name__ == "__main__":
+    main()
