@@ -13,6 +13,7 @@ import fliphat
 from code_names import ROOT, missing, tables
 from fliphat import FLIPHAT, Iht, PrivateSparseRegressor
 from fliphat.environments import SparseLinear
+from fliphat.fit.pursuit.plan import priced_noise
 from fliphat.lab.experiments import Recipe, grid, makers
 from fliphat.lab.experiments.run.sweep import sweep
 
@@ -23,6 +24,11 @@ WALKS = {
     for title, body in re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", SECTION, re.S | re.M)
 }
 PACKAGE = Path(fliphat.__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def noise_is_new():
+    priced_noise.cache_clear()  # equal noise is priced once in a process
 
 
 def called(call):
