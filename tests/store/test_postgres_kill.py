@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fliphat.policies.engine import faults
 from postgres_child import make
 from postgres_server import Server
 
@@ -95,6 +96,50 @@ def of_database(server, url):
             ).fetchall()
         ]
     return kept, live, released
+
+
+def test_a_server_that_crashes_between_the_steps_of_a_release(monkeypatch):
+    """Only the commit of a release is waited for; a step that a crash undoes is taken again, and what somebody may
+    have seen is what stays: the bits that were committed, whatever else is fitted."""
+    server = Server(wal_writer_delay="10s")  # or it would write steps that nobody waited for
+    try:
+        undone = {}
+        for step in ("claim", "commit", "accept", "show", "close"):
+            url, crashed = server.new(), []
+            policy = make(url)
+
+            def episode(url=url):
+                with server.connect(url) as connection:
+                    return connection.execute(
+                        "SELECT phase, numbers FROM fliphat_episodes WHERE episode = 0"
+                    ).fetchone()
+
+            def reached(point, step=step, crashed=crashed, episode=episode):
+                if point == f"{step} durable" and not crashed:
+                    crashed.append(episode())
+                    server.restart(signal.SIGQUIT)
+                    crashed.append(episode())
+
+            while not policy.history:
+                if policy.remaining == 1:  # the last round of the episode is on disk
+                    policy.select(np.ones((2, policy._settings.dim)))
+                    monkeypatch.setattr(faults, "reached", reached)
+                policy.select(np.ones((2, policy._settings.dim)))
+            (before, seen), (after, kept) = crashed
+            undone[step] = before != after
+            assert policy.rounds == 21 and len(policy.history) == 1
+            phase, stayed = episode()
+            assert (
+                phase in ("shown", "closed") and bytes(stayed) == policy.history[0].estimate.values.tobytes()
+            )
+            if before != "claimed":
+                assert seen == kept == stayed, step
+            monkeypatch.setattr(faults, "reached", lambda point: None)
+            policy.close()
+        # The control: steps are lost, and the one that matters is not.
+        assert undone == {"claim": True, "commit": False, "accept": True, "show": True, "close": True}
+    finally:
+        server.close()
 
 
 @pytest.mark.slow

@@ -1,10 +1,12 @@
 """The shared dialect: a policy in a PostgreSQL database, and what its workers ask of it. Private.
 
-Each method is one transaction, durable when it returns (``synchronous_commit`` is on). Playing is two: the
-first counts the rounds and gives the counter's lock back before it is on disk, so that other workers need
-not wait for each other's disk; the second is empty and waits for the disk. What is in a write-ahead log is
-durable in the order in which it was written, so nothing is told to anyone before it, and all that it rests
-on, is on disk. No transaction waits for a reader of the tables: rows of a release are deleted, not truncated.
+Each method is one transaction, durable when it returns (``synchronous_commit`` is on). Of a release's steps
+only the commit is waited for: those before it were seen by nobody, and those after it, if a server that
+crashes loses them, are taken again with the bits that were committed. Playing is two transactions: the first
+counts the rounds and gives the counter's lock back before it is on disk, so that other workers need not wait
+for each other's disk; the second is empty and waits for the disk. What is in a write-ahead log is durable in
+the order in which it was written, so nothing is told to anyone before it, and all that it rests on, is on
+disk. No transaction waits for a reader of the tables: rows of a release are deleted, not truncated.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ _REWARD: Final = wire.function(
 _WAIT_FOR_DISK: Final = b"SELECT pg_logical_emit_message(true, 'fliphat', '')"
 #: Seconds that an age can have at most here: a longer one is none.
 _LONGEST_AGE: Final = 3e9
+#: Steps of a release that can be lost: rounds that rest on them are later in the log.
+_NOT_WAITED_FOR: Final = frozenset(("claim", "renew", "let_go", "accept", "show", "close"))
 _EMPTY: Final = (
     "UPDATE fliphat_rewards SET reward = 'Infinity' WHERE round IN"
     " (SELECT round FROM fliphat_rounds WHERE {})",
@@ -163,6 +167,8 @@ class PostgresStore(SqlStore):
             if name == "look":
                 return work(_Transaction(connection), again)
             with connection.transaction():
+                if name in _NOT_WAITED_FOR:
+                    connection.execute(b"SET LOCAL synchronous_commit = off")
                 if name == "rows":
                     connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     return work(_Transaction(connection), again)
