@@ -391,3 +391,11 @@ def test_columns_that_change_their_size_are_said_to_be_cut_and_measured_again():
             said.append("were cut to less than a quarter" in str(policy.health))
     assert not any(said[:9]) and any(said[10:14]) and not said[-1]
     assert policy._engine.known.settled > 9
+
+
+def test_few_of_many_columns_are_not_what_named_arms_use_and_it_is_said():
+    with pytest.warns(UserWarning, match=r"all of them are used, whatever sparsity says.*leave out arms"):
+        FLIPHAT(2_000, 5, 1.0, 1e-6, arms=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FLIPHAT(20, 5, 1.0, 1e-6, arms=10)

@@ -30,8 +30,10 @@ from fliphat.policies.types import Decision, Decisions, StoreError
 
 __all__ = ["NamedArms", "arm_table", "opened_named"]
 
-#: Rounds that hardly anybody has: contexts that would need more are too wide, whoever plays.
+#: Rounds that hardly anybody has: contexts that would need more are too wide, whoever plays. Whoever asks for
+#: few of many columns is told earlier that all of them are used.
 _MOST_ROUNDS: Final = 10**6
+_MANY_ROUNDS: Final = 10**5
 
 #: What can be done about contexts that are too wide, beside using fewer columns.
 _OTHERWISE: Final = {
@@ -56,7 +58,7 @@ class NamedArms(LivePolicy):
         """Begin, or go on with a store that has the same arms."""
         told = settings.epsilon, settings.delta, settings.rounds_per_user
         wide = too_wide(
-            _MOST_ROUNDS,
+            _MANY_ROUNDS if settings.sparsity and settings.sparsity < settings.dim else _MOST_ROUNDS,
             settings.dim,
             table.slots if settings.disjoint else 1,
             *told,
