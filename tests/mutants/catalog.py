@@ -504,8 +504,8 @@ MUTANTS = [
     Mutant(
         "rows and rewards of a fit are read at two moments",
         "python/fliphat/policies/store/postgres/store.py",
-        'LEVEL REPEATABLE READ READ ONLY")\n                tx = _Transaction(connection)\n                ((sparse,),)',
-        'LEVEL READ COMMITTED READ ONLY")\n                tx = _Transaction(connection)\n                ((sparse,),)',
+        'LEVEL REPEATABLE READ READ ONLY")\n                    return work',
+        'LEVEL READ COMMITTED READ ONLY")\n                    return work',
         "tests/store/test_postgres.py::test_rows_and_rewards_are_read_as_they_are_at_one_moment",
         "a row that is forgotten meanwhile is fitted as zeros with its reward",
     ),

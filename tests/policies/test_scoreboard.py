@@ -360,6 +360,8 @@ def test_whatever_comes_the_policy_is_finite_and_says_what_it_can(case, policy):
     assert set(board.arms) <= set(policy.arms)
     if case in SAID:
         assert any(re.search(SAID[case], finding) for finding in said.findings), str(said)
+        # Rounds that can't be learned from say nothing of contexts.
+        assert ("contexts are about" in str(said)) == (case == "empty")
     else:
         assert said.ok, str(said)
 

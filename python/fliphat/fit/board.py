@@ -24,7 +24,6 @@ __all__ = [
     "Board",
     "Earned",
     "Interval",
-    "pooled",
 ]
 
 #: P, and the squared distance of two rows' integers at most.
@@ -212,14 +211,6 @@ class Board:
         return cls(*record)
 
 
-def pooled(boards: list[Board]) -> Board | None:
-    """Return several episodes together; None if there are none."""
-    whole: Board | None = None
-    for board in boards:
-        whole = board if whole is None else whole.plus(board)
-    return whole
-
-
 @dataclass(frozen=True)
 class Earned:
     """What uniform play and the policy's own earned so far, and what the next episode plays. Public.
@@ -257,6 +248,13 @@ class Earned:
     wrong: int = 0
     replaced: Board | None = None
     tried: Board | None = None
+
+    @cached_property
+    def whole(self) -> Board | None:
+        """What uniform play and the policy's own earned together; None before the first release."""
+        if self.uniform is None or self.recent is None:
+            return self.uniform or self.recent
+        return self.uniform.plus(self.recent)
 
     def after(
         self, board: Board, *, uniform: bool, constant: tuple[int, Interval] | None = None, guard: bool = True
@@ -331,7 +329,7 @@ class Earned:
         A range that clearly cuts rewards gets four times as wide, to the side where they are; one in which
         they clearly take less than half is drawn together around them.
         """
-        (low, high), board = given, pooled([one for one in (self.uniform, self.recent) if one is not None])
+        (low, high), board = given, self.whole
         if board is None:
             return None
         width, mean, clipped = high - low, board.reward, board.share("clipped")

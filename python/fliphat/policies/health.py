@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.board import CUT_CONTEXTS, Earned, Interval, pooled
+from fliphat.fit.board import CUT_CONTEXTS, Earned, Interval
 from fliphat.fit.dense import DenseSettings, KnownLinear
 from fliphat.fit.known import Known, KnownEstimate, SparseEstimate
 from fliphat.fit.pursuit.known import KnownSparse
@@ -292,7 +292,7 @@ def _contexts_cut(board: Scoreboard, settings: Any) -> str | None:
 
 
 def _missing(earned: Earned) -> str | None:
-    last = pooled([one for one in (earned.uniform, earned.recent) if one is not None]) or earned.last
+    last = earned.whole or earned.last
     if last is None:
         return None
     share = Interval(last.counted / last.rounds, math.sqrt(last.count_noise) / last.rounds)
@@ -305,7 +305,7 @@ def _missing(earned: Earned) -> str | None:
 
 
 def _equal(earned: Earned, settings: Any) -> str | None:
-    board = pooled([one for one in (earned.uniform, earned.recent) if one is not None])
+    board = earned.whole
     if board is None or settings.reward_range is None:
         return None
     low, high = settings.reward_range
@@ -405,7 +405,8 @@ def _full(known: KnownSparse, estimates: Sequence[SparseEstimate], settings: Set
 
 def _short(known: KnownLinear, settings: DenseSettings) -> str | None:
     moments = known.moments
-    if not len(moments.rows) or known.fresh:
+    # A row that can't be learned from is zeros, which says nothing of contexts.
+    if not len(moments.rows) or known.fresh or _missing(known.earned) is not None:
         return None
     # Second moments are about the map's center, and rows that short are not cut.
     center = known.center
