@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Private decisions on high-dimensional data.",
         examples=[
             "fliphat demo",
-            "fliphat plan --dim 400 --sparsity 10 --epsilon 1 --delta 0.01 --out plan.png",
+            "fliphat plan --dim 400 --sparsity 10 --epsilon 1 --delta 1e-6 --out plan.png",
             "fliphat reproduce regret-vs-time --quick --report",
         ],
     )

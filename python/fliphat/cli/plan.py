@@ -25,9 +25,9 @@ add: Final = command(
     "what can be learned, and from which round on",
     "Episodes, noise and what they can find, from public numbers alone, not data.",
     [
-        "fliphat plan --dim 400 --sparsity 10 --epsilon 1 --delta 0.01 --reward-scale 1.5",
+        "fliphat plan --dim 400 --sparsity 10 --epsilon 1 --delta 1e-6 --reward-scale 1.5",
         "fliphat plan --dim 5000 --sparsity 20 --epsilon 0.5 --delta 1e-6 --rounds 1000000",
-        "fliphat plan --dim 400 --sparsity 10 --epsilon 1 --delta 0.01 --rounds-per-user 3 --json",
+        "fliphat plan --dim 400 --sparsity 10 --epsilon 1 --delta 1e-6 --rounds-per-user 3 --json",
     ],
     option("--dim", "coordinates of a context", positive, required=True),
     option("--sparsity", "coordinates that may matter", positive, required=True),
