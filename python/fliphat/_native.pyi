@@ -575,3 +575,48 @@ class Estimate:
     ) -> tuple[
         NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]
     ]: ...
+
+class Votes:
+    def __new__(
+        cls,
+        draws: NDArray[np.float64],
+        slots: NDArray[np.int64],
+        inverse: NDArray[np.float32],
+        shift: NDArray[np.float32],
+        ball: float,
+        norm: float,
+        disjoint: bool,
+        uniform: bool = False,
+        fixed: tuple[int, int] | None = None,
+    ) -> Self: ...
+    def choose_one(
+        self,
+        contexts: NDArray[Any],
+        word: int,
+        keep: bool,
+        out: NDArray[Any],
+        at: int,
+        explored: bool = False,
+    ) -> tuple[int, int]: ...
+    def choose_dense(
+        self,
+        contexts: NDArray[Any],
+        arms: int,
+        words: NDArray[np.uint64],
+        keep: NDArray[np.uint8] | None,
+        out: NDArray[Any],
+        at: int,
+        explored: NDArray[np.uint8] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]: ...
+    def choose_csr(
+        self,
+        indptr: NDArray[Any],
+        indices: NDArray[Any],
+        data: NDArray[Any],
+        arms: int,
+        words: NDArray[np.uint64],
+        keep: NDArray[np.uint8] | None,
+        out: NDArray[Any],
+        at: int,
+        explored: NDArray[np.uint8] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]: ...

@@ -54,6 +54,8 @@ mod _native {
     #[pymodule_export]
     use super::public::score::{scores, select_arms};
     #[pymodule_export]
+    use super::public::vote::Votes;
+    #[pymodule_export]
     use super::research::audit::{audit_fits, audit_niht, audit_peel, audit_permute_and_flip};
     #[pymodule_export]
     use super::research::bandwidth::read_all;

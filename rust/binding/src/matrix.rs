@@ -1,18 +1,29 @@
 //! NumPy arrays as the slices the core works on: read-only borrows, never a copy.
 
 use fliphat_core::matrix::{Csr, Dense};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use crate::runtime::Raised;
 
 /// A dense matrix of either type.
-#[derive(FromPyObject)]
 pub(crate) enum Matrix<'py> {
     /// Single precision.
     F32(PyReadonlyArray2<'py, f32>),
     /// Double precision.
     F64(PyReadonlyArray2<'py, f64>),
+}
+
+// By hand: what is derived writes the error of each type that does not fit, which takes longer than a round.
+impl<'a, 'py> FromPyObject<'a, 'py> for Matrix<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match given.cast::<PyArray2<f64>>() {
+            Ok(array) => Ok(Matrix::F64(array.try_readonly()?)),
+            Err(_) => Ok(Matrix::F32(given.extract()?)),
+        }
+    }
 }
 
 /// Stored values of a sparse matrix.

@@ -292,7 +292,9 @@ class Engine(Rewards):
         """Return where rows go; the episode's first contexts decide the layout."""
         if self.episode.rows is None:
             first = contexts.rounds[0] if isinstance(contexts, Ragged) else contexts
-            layout = "csr" if isinstance(first, _rows.Sparse) else "dense"
+            # Rows with an arm behind them are learned from dense.
+            sparse = isinstance(first, _rows.Sparse) and self._row_width == self.settings.dim
+            layout = "csr" if sparse else "dense"
             self.episode.rows = self.new_rows(layout)
         return self.episode.rows
 

@@ -5,3 +5,4 @@ pub(crate) mod play;
 pub(crate) mod price;
 pub(crate) mod project;
 pub(crate) mod score;
+pub(crate) mod vote;

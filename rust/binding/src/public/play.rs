@@ -4,17 +4,16 @@ use fliphat_core::matrix::scalar::Real;
 use fliphat_core::public::play::{Chosen, Contexts, Rounds};
 use fliphat_core::public::theta::Theta;
 use fliphat_core::runtime::error::Error;
-use numpy::{Element, PyArray1, PyReadonlyArray1, PyReadwriteArray2};
+use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray2};
 use pyo3::prelude::*;
 
 use crate::matrix::{Indices, Matrix, Values, with_csr, with_dense};
 use crate::runtime::Raised;
 
 /// Below this many values the work is shorter than handing the interpreter over and back.
-const HELD_BELOW: usize = 1 << 14;
+pub(crate) const HELD_BELOW: usize = 1 << 14;
 
 /// Where chosen rows go.
-#[derive(FromPyObject)]
 pub(crate) enum Target<'py> {
     /// Single precision.
     F32(PyReadwriteArray2<'py, f32>),
@@ -22,8 +21,19 @@ pub(crate) enum Target<'py> {
     F64(PyReadwriteArray2<'py, f64>),
 }
 
+impl<'a, 'py> FromPyObject<'a, 'py> for Target<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match given.cast::<PyArray2<f64>>() {
+            Ok(array) => Ok(Target::F64(array.try_readwrite()?)),
+            Err(_) => Ok(Target::F32(given.extract()?)),
+        }
+    }
+}
+
 /// Arms, and how many share the first place with each.
-type Played<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>);
+pub(crate) type Played<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>);
 type SparsePlayed<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<u32>>,
@@ -205,6 +215,18 @@ fn into_rows<C: Contexts, S: Real + Element>(
     at: usize,
     count: usize,
 ) -> PyResult<Chosen> {
+    let rows = rows_of(out, at, count)?;
+    let chosen =
+        if size < HELD_BELOW { rounds.play_dense(rows) } else { py.detach(|| rounds.play_dense(rows)) };
+    Ok(chosen.map_err(Raised::from)?)
+}
+
+/// The `count` rows from `at` on.
+pub(crate) fn rows_of<'a, S: Real + Element>(
+    out: &'a mut PyReadwriteArray2<'_, S>,
+    at: usize,
+    count: usize,
+) -> PyResult<&'a mut [S]> {
     let columns = out.as_array().dim().1;
     let slice = out.as_slice_mut()?;
     let range = at
@@ -214,10 +236,7 @@ fn into_rows<C: Contexts, S: Real + Element>(
     let Some((start, end)) = range else {
         return Err(Raised::from(Error::invalid("out must have one row for each round")).into());
     };
-    let rows = &mut slice[start..end];
-    let chosen =
-        if size < HELD_BELOW { rounds.play_dense(rows) } else { py.detach(|| rounds.play_dense(rows)) };
-    Ok(chosen.map_err(Raised::from)?)
+    Ok(&mut slice[start..end])
 }
 
 fn to_sparse<'py, C: Contexts>(

@@ -8,3 +8,4 @@ pub mod price;
 pub mod project;
 pub mod score;
 pub mod theta;
+pub mod vote;
