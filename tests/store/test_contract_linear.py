@@ -1,9 +1,12 @@
 """What every store promises of PrivateLinear: arms come and go, rows know their arms, on each store."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, PrivateLinear
+from fliphat.fit.board import Earned
 from fliphat.fit.dense import Dense
 from fliphat.policies import SnapshotError, StoreError
 from fliphat.policies.store.inspect import inspect_path
@@ -145,3 +148,26 @@ def test_arms_that_came_after_the_last_release(place):
     assert policy.scoreboard.best_arm is None and policy.scoreboard.arms == {}
     policy.close()
     assert inspect_path(place)["arms"] == ["new"]
+
+
+def test_an_arm_that_the_guard_plays_is_removed(place, monkeypatch):
+    """Nobody says that it is played, and nobody is given it; the others are played as before."""
+    real, arm = Earned.after, ARMS[1]
+
+    def guarded(*given, **more):
+        return replace(real(*given, **more), fallback=1, waits=1e9)
+
+    monkeypatch.setattr(Earned, "after", guarded)
+    policy = open_linear(place)
+    for _ in range(FIRST + 1):
+        policy.update(policy.select(np.ones(DIM)), 0.5)
+    assert policy.history and policy.scoreboard.fallback == arm  # the control
+    assert any("the guard plays" in line for line in policy.health.findings)
+    policy.remove_arm(arm)
+    left = (ARMS[0], ARMS[2])
+    assert {policy.select(np.ones(DIM)).arm for _ in range(policy.remaining)} <= set(left)
+    policy.close()
+    with open_linear(place, left) as again:
+        assert again.scoreboard.fallback is None
+        assert not any("the guard plays" in line for line in again.health.findings)
+    assert inspect_path(place)["scoreboard"]["fallback"] is None
