@@ -14,10 +14,10 @@ from scipy.sparse import csr_array
 
 from flat_options import nested
 from fliphat import FLIPHAT, Iht, Pursuit, _native
-from fliphat.fit.pursuit.constants import at_once, click_tuning, tuning
+from fliphat.fit.pursuit.constants import RADIUS, at_once, click_tuning, tuning
 from fliphat.fit.pursuit.fit import PilotPlan, PursuitFit, RowSums, release
 from fliphat.fit.pursuit.known import KnownSparse
-from fliphat.fit.pursuit.plan import RADIUS, PursuitPlan, centred, open_episode
+from fliphat.fit.pursuit.plan import PursuitPlan, centred, open_episode
 from fliphat.fit.settings import Settings
 from fliphat.kernels import second_moments
 from fliphat.kernels._fits import noise_of

@@ -24,10 +24,13 @@ import numpy.typing as npt
 from fliphat import arguments
 from fliphat.fit.pursuit.constants import (
     MORE_PARTS,
+    ONE_MEASURES,
     PART_FIRST_PICKS,
     SHORTEST_PART,
+    WHOLE_BUDGET,
     WHOLE_DOUBT,
     WHOLE_MOMENTS,
+    WHOLE_MOST_PARTS,
     WHOLE_PRUNE,
     at_once,
     class_tuning,
@@ -148,7 +151,7 @@ class PartsFit:
         """Return the plan of a part, and what it was made from."""
         if self.whole and not len(known.columns):
             known = _with_all_columns(known, self.pursuit.told)
-        picks, last = known.picks, part >= self.parts.count - (self.parts.count + 2) // 4
+        picks, last = known.picks, part >= self.parts.count - (self.parts.count + 2) // ONE_MEASURES
         if len(known.columns) and (self.whole or last):
             picks = 0.0  # the last parts measure what the others found
         elif part == 0:
@@ -193,7 +196,7 @@ def _with_all_columns(known: KnownSparse, told: Told) -> KnownSparse:
 def _how_many(rows: int, budget: float, whole: bool) -> int:
     """Return the number of parts: the more a budget tells of a column, the more often it is asked."""
     if whole:
-        count = round(min(max((budget + 4) / 8, 1.0), 6.0))
+        count = round(min(max((budget + WHOLE_BUDGET / 2) / WHOLE_BUDGET, 1.0), WHOLE_MOST_PARTS))
     else:
         count = next(parts for most, parts in MORE_PARTS if budget <= most)
     return max(min(count, rows // SHORTEST_PART), 1)

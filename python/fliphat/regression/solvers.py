@@ -9,12 +9,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from fliphat import arguments
 from fliphat.fit.iht import constants as defaults
 from fliphat.fit.iht.fit import Budget, IhtPlan
 from fliphat.fit.options import Iht, PerEpisode, Pursuit
+from fliphat.fit.pursuit.constants import LOGISTIC_BUDGET, LOGISTIC_ROWS
 from fliphat.fit.settings import Settings
 from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.scales import HALF_RANGE, NoiseScales
@@ -24,12 +25,6 @@ __all__ = ["OneFit", "better_in_parts", "may_be_parts", "options_of_one_fit", "p
 
 #: Declared sizes in between leave the fourth powers that pursuit calculates with normal floats.
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-30, 1e30
-
-
-#: Labels say less than numbers: with fewer rows times mu, or fewer rows, for each column that may be kept,
-#: hard thresholding has the better classes.
-_LOGISTIC_BUDGET: Final = 50.0
-_LOGISTIC_ROWS: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +143,7 @@ def better_in_parts(fit: PartsFit) -> bool:
     if fit.pursuit.settings.loss == "squared":
         return True
     rows_of_each = fit.parts.rows / fit.pursuit.settings.sparsity
-    return not fit.whole and fit.budget >= _LOGISTIC_BUDGET and rows_of_each >= _LOGISTIC_ROWS
+    return not fit.whole and fit.budget >= LOGISTIC_BUDGET and rows_of_each >= LOGISTIC_ROWS
 
 
 def plan_parts(public: OneFit, *, intercept: bool, residual_scale: float, accounting: str | None) -> PartsFit:

@@ -111,7 +111,8 @@ _FEWEST_PER_LOG_DIM: Final = 11.0
 _EARLY_EPISODES: Final = 2
 _SLOW_GROWTH, _FAST_GROWTH = 1.25, 2.0
 _SMALLEST_STEP: Final = 0.3
-_PAPER_STEP: Final = 1e-4
+_SLOWER_STEPS: Final = 4
+_LOGISTIC_CURVATURE: Final = 4.0
 
 #: Largest detectable signal, iterations and step of each regime of a fit from zero, the easiest first.
 _BANDIT_REGIMES: Final = ((0.05, 3, 1.0), (0.17, 2, 1.0), (math.inf, 1, 0.5))
@@ -179,7 +180,7 @@ def l1_radius(sparsity: int, context_scale: float, score_scale: float) -> float:
 
 def curvature(loss: str) -> float:
     """Return how many times flatter than a square the loss is at its steepest bend: 4 for the logistic."""
-    return 4.0 if loss == "logistic" else 1.0
+    return _LOGISTIC_CURVATURE if loss == "logistic" else 1.0
 
 
 # The bandit
@@ -230,7 +231,7 @@ def warm_fit(good: int, *, context_scale: float, loss: str) -> Steps:
     >>> [warm_fit(good, context_scale=1.0, loss="squared").step_size for good in (0, 1, 4, 100)]
     [1.0, 0.8, 0.5, 0.3]
     """
-    return Steps(1, max(_SMALLEST_STEP, 1 / (1 + good / 4)) * curvature(loss) / context_scale**2)
+    return Steps(1, max(_SMALLEST_STEP, 1 / (1 + good / _SLOWER_STEPS)) * curvature(loss) / context_scale**2)
 
 
 def cold_iterations() -> set[int]:

@@ -10,9 +10,14 @@ scales told wrongly) |
 | `click_tuning` | worlds of clicks, seeds 500 to 507, about ninety variants in up to 17 of them |
 | `class_tuning`, the parts of a regression | made tables, seeds 100 to 707 (independent, correlated, few \
 factors, one-hot; both losses) |
-| the pilot, limits of what a release says of sizes | not on record: the reason stands with each |
+| which solver a classifier takes (`LOGISTIC_BUDGET`, `LOGISTIC_ROWS`) | made tables, seeds 800 to 803 |
+| the pilot, limits of a plan and of what a release says of sizes, `USUAL_SPARSITY`, `NARROWEST`, \
+`FEWEST_ROWS`, `SHORTEST_LATER`, `WHOLE_BUDGET`, `WHOLE_MOST_PARTS`, `ONE_MEASURES` | chosen by hand: not on \
+record, the reason stands with each |
+| integers of rows, digits | what integers of the kernels hold |
 
-What is reported is of other seeds: see ``docs/reproduction.md``.
+``docs/constants.md`` lists all of them with their values. What is reported is of other seeds: see
+``docs/reproduction.md``.
 """
 
 from __future__ import annotations
@@ -25,14 +30,59 @@ from typing import Final
 #: Budgets below this mu are small.
 SMALL_BELOW: Final = 1.3
 
+# Integers and digits.
+
+#: Largest size of one row's integer.
+LIMIT: Final = 2**15
+#: Radius of the ball of the rows' integers whose second moments are added up. Rounding toward zero takes less
+#: than a thousandth off a coordinate, and products of a hundred rows still fit 32 bits, which is fast.
+RADIUS: Final = 2**12 - 1
+#: Scales are first written down in so many parts of one: what matters is their ratio.
+SCALE_DIGITS: Final = 2**8
+#: Rounded scales of episodes with the same shares are closer to each other than this.
+ROUNDED_APART: Final = 1.001
+#: Added to a number of picks before it is rounded down, so that 3 x 1/3 counts as 1.
+ROUNDED_PICKS: Final = 1e-9
+#: Precision, in 1/x^4, that every second moment has at least.
+FAINT: Final = 1e-12
+#: Root mean square of a normal number over the mean of its absolute value.
+MEAN_SIZE: Final = 1.2533
+
 # The first episode.
 
+#: The sparsity that rules for picks and lengths are written for; others are compared with it.
+USUAL_SPARSITY: Final = 10
+#: Sparsities below this share of it make the first episode no shorter.
+NARROWEST: Final = 0.3
+#: Rows that it has at least.
+FEWEST_ROWS: Final = 4.0
+#: No later episode is shorter than this share of it.
+SHORTEST_LATER: Final = 0.5
 #: What a coefficient of typical size moves a mean gradient by, in clips.
 FIRST_SIGNAL: Final = 0.235
 #: It picks at most so much of the sparsity.
 MOST_FIRST_PICKS: Final = 0.4
 #: Its length grows with the sparsity to this power.
 WIDE_ROWS: Final = 0.24
+
+# Limits of a plan.
+
+#: Residuals of clicks are at most this large in the mean: those of even odds.
+EVEN_ODDS: Final = 0.5
+#: What a candidate has of its own square at least, after what the public columns say of it.
+LEAST_OWN: Final = 0.1
+#: Mean products of two typical columns, in x^2: many columns of size x can't have every one.
+PRODUCTS_BETWEEN: Final = (-0.02, 0.95)
+#: Log odds count up to this, where the sigmoid is 1 to thirteen digits.
+MOST_LOG_ODDS: Final = 30.0
+#: Smallest mean slope of the sigmoid: coefficients are divided by it.
+LEAST_SLOPE: Final = 0.02
+#: Largest variance of a score.
+MOST_VARIANCE: Final = 1e6
+#: Share of an episode's picks that must stand out, or the next one is longer and picks fewer.
+FOUND_ENOUGH: Final = 0.5
+#: The number of picks grows to at most so many sparsities; `most_picks` bounds what an episode takes of it.
+MOST_PICKS_KEPT: Final = 2.0
 
 # What a release says of sizes.
 
@@ -45,6 +95,10 @@ BEYOND_CAP: Final = 3.0
 #: Smallest size of residuals, in caps; what is left of their square where all is explained, in squares.
 SMALLEST_SIZE: Final = 0.02
 NEVER_EXPLAINED: Final = 0.001
+#: Relative deviation of the residuals' size from the one that was told, before the first fit.
+FIRST_SIZE_DOUBT: Final = 1.0
+#: The rows' sizes are never taken for another scale if they are within this power of two of what was told.
+SAME_SCALE: Final = 1.0
 #: Deviations of the rows' sizes from which they are asked for again.
 UNCLEAR_SIZE: Final = 1.5
 #: The square of a context's size moves by at most this factor in an episode, and by its square in all.
@@ -52,6 +106,8 @@ MOST_MOVED: Final = 4.0
 
 # The pilot.
 
+#: Its counts are scored in this many steps, so that a scale has digits enough.
+PILOT_STEPS: Final = 2**10
 #: Rounds times mu, and the fewest.
 PILOT_ROUNDS: Final = 45.0
 PILOT_FEWEST: Final = 60
@@ -65,6 +121,8 @@ PILOT_FACTOR: Final = math.sqrt(8.0)
 PILOT_DISTANCE: Final = 1.02
 #: Places are multiples of this many distances, and what is within two of these steps counts for them.
 PILOT_STEP: Final = 0.7
+#: What counts as near a candidate, of both picks.
+PILOT_NEAR: Final = (PILOT_FACTOR, PILOT_STEP)
 
 # The parts of a regression.
 
@@ -76,8 +134,16 @@ WHOLE_DOUBT: Final = 0.4
 PART_FIRST_PICKS: Final = 0.25
 #: Parts for up to so many rows times mu over the sparsity.
 MORE_PARTS: Final = ((20.0, 2), (40.0, 3), (200.0, 4), (500.0, 6), (math.inf, 8))
+#: Where all columns are kept: rows times mu over the columns for each part more, and most parts.
+WHOLE_BUDGET, WHOLE_MOST_PARTS = 8, 6.0
+#: Of so many parts the last one only measures what the others found.
+ONE_MEASURES: Final = 4
 #: No part is shorter, on average.
 SHORTEST_PART: Final = 8
+#: Labels say less than numbers: with fewer rows times mu, or fewer rows, for each column that may be kept,
+#: hard thresholding has the better classes.
+LOGISTIC_BUDGET: Final = 50.0
+LOGISTIC_ROWS: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -44,10 +44,10 @@ from fliphat import _native
 from fliphat.fit.board import BOARD_SHARE, BOARD_WIDTH, Board
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.pursuit import constants as c
-from fliphat.fit.pursuit.constants import Tuning, click_tuning, tuning
+from fliphat.fit.pursuit.constants import LIMIT, PILOT_STEPS, RADIUS, Tuning, click_tuning, tuning
 from fliphat.fit.pursuit.known import KnownSparse, ReleasedMeans, Told
 from fliphat.fit.pursuit.learning import learn
-from fliphat.fit.pursuit.plan import LIMIT, RADIUS, PursuitPlan, begin, centred, open_episode, priced_noise
+from fliphat.fit.pursuit.plan import PursuitPlan, begin, centred, open_episode, priced_noise
 from fliphat.fit.settings import Settings
 from fliphat.kernels import _rows
 from fliphat.kernels._fits import Noise, noise_of
@@ -57,8 +57,6 @@ from fliphat.privacy.guarantee import Guarantee
 from fliphat.privacy.priced import Claim, PickNoise, PricedRelease, VectorNoise, fit_scales
 
 __all__ = [
-    "PILOT_NEAR",
-    "PILOT_STEPS",
     "PilotPlan",
     "PursuitFit",
     "RowSums",
@@ -67,15 +65,6 @@ __all__ = [
     "question",
     "release",
 ]
-
-#: Rounded scales of episodes with the same shares are closer to each other than this.
-_ROUNDED_APART: Final = 1.001
-
-#: A pilot's counts are scored in this many steps, so that a scale has digits enough.
-PILOT_STEPS: Final = 2**10
-
-#: What counts as near a candidate, of both picks.
-PILOT_NEAR: Final = (c.PILOT_FACTOR, c.PILOT_STEP)
 
 
 class PursuitFit:
@@ -121,7 +110,7 @@ class PursuitFit:
         self._units = None if units is None else np.asarray(units, np.float64)
         scale = settings.reward_scale
         if settings.loss == "logistic":
-            scale = min(scale, 0.5)
+            scale = min(scale, c.EVEN_ODDS)
         elif settings.reward_range is not None:
             scale = min(scale, (settings.reward_range[1] - settings.reward_range[0]) / 2)
         self.told = Told(
@@ -292,7 +281,7 @@ class PursuitFit:
                         shares["board"] = BOARD_SHARE
                     shares["gradient"] = 1 - sum(shares.values())
                     release = priced_noise(self._claim, 1 + picks, picks, tuple(shares.items()))
-                    found.append([event.scaled(_ROUNDED_APART) for event in release.events])
+                    found.append([event.scaled(c.ROUNDED_APART) for event in release.events])
         if told.pilot:
             found.append(list(self._pilot_plan().release.events))
         return found
@@ -455,7 +444,7 @@ def _run_pilot(
         present.view(np.uint8),
         distances,
         np.log1p(np.abs(octaves)),
-        PILOT_NEAR,
+        c.PILOT_NEAR,
         (c.PILOT_PLACES, PILOT_STEPS),
         (first, second),
         noise,

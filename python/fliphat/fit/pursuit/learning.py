@@ -12,23 +12,10 @@ import numpy.typing as npt
 from scipy.special import gammainc
 
 from fliphat import _native
-from fliphat.fit.pursuit.constants import (
-    AT_CAP,
-    BEYOND_CAP,
-    MOST_MOVED,
-    NEVER_EXPLAINED,
-    SMALLEST_SIZE,
-    UNCLEAR_SIZE,
-    Tuning,
-)
+from fliphat.fit.pursuit import constants as c
+from fliphat.fit.pursuit.constants import FAINT, MEAN_SIZE, Tuning
 from fliphat.fit.pursuit.known import EpisodeSteps, KnownSparse, ReleasedMeans, Told
-from fliphat.fit.pursuit.plan import (
-    FAINT,
-    MEAN_SIZE,
-    averaged,
-    centred,
-    fewest_picks,
-)
+from fliphat.fit.pursuit.plan import averaged, centred, fewest_picks
 from fliphat.kernels._fits import KalmanRule, KalmanStep
 
 __all__ = ["learn"]
@@ -77,17 +64,17 @@ def learn(known: KnownSparse, told: Told, episode: EpisodeSteps, released: Relea
         )
     )
     found = step.found
-    picks, rows, quiet = known.picks, known.rows, 0 if 2 * found >= p > 0 else known.quiet + 1
+    picks, rows, quiet = known.picks, known.rows, 0 if found >= c.FOUND_ENOUGH * p > 0 else known.quiet + 1
     if p and found == p:
-        picks = max(picks, p) * t.more_picks * max(told.sparsity / 10, 1.0) ** t.wide_picks
-    elif 2 * found <= p:
+        picks = max(picks, p) * t.more_picks * max(told.sparsity / c.USUAL_SPARSITY, 1.0) ** t.wide_picks
+    elif found <= c.FOUND_ENOUGH * p:
         picks = max(fewest_picks(told), picks / t.fewer_picks)
-    picks = min(picks, 2.0 * told.sparsity)
+    picks = min(picks, c.MOST_PICKS_KEPT * told.sparsity)
     rows *= t.growth if quiet == 0 else t.slow_growth if quiet < t.patience else t.fast_growth
     rows = max(rows, known.shortest)
     # Scales.
     explained, unknown = slope**2 * step.explained, slope**2 * step.unknown
-    at_cap = released.size > AT_CAP * episode.size_cap
+    at_cap = released.size > c.AT_CAP * episode.size_cap
     residual = _residual_size(known, episode, released, explained, unknown, at_cap, t)
     if told.reward_range is not None and told.loss == "squared" and t.most_residual:
         # What is not known of columns that arms no longer show is no reason to expect more than there can be.
@@ -161,16 +148,16 @@ def _residual_size(
 ) -> float:
     """Return r for the next episode: as measured, less what the step explains, plus what is not known."""
     r = known.residual_size
-    size = max(released.size, SMALLEST_SIZE * episode.size_cap)
+    size = max(released.size, c.SMALLEST_SIZE * episode.size_cap)
     if at_cap:
-        size *= BEYOND_CAP
+        size *= c.BEYOND_CAP
     else:
         foreseen = r / MEAN_SIZE
-        prior = ((1.0 if known.fits == 0 else t.size_doubt) * foreseen) ** 2
+        prior = ((c.FIRST_SIZE_DOUBT if known.fits == 0 else t.size_doubt) * foreseen) ** 2
         size = (size * prior + foreseen * released.size_noise**2) / (prior + released.size_noise**2)
     square = (MEAN_SIZE * size) ** 2
-    after = math.sqrt(max(square - explained, 0.0) + unknown + NEVER_EXPLAINED * square)
-    return min(after, (BEYOND_CAP if at_cap else t.largest_growth) * r)
+    after = math.sqrt(max(square - explained, 0.0) + unknown + c.NEVER_EXPLAINED * square)
+    return min(after, (c.BEYOND_CAP if at_cap else t.largest_growth) * r)
 
 
 class _OfNew(NamedTuple):
@@ -205,8 +192,8 @@ def _context_size(
         sure = known.octaves_weight + weight_now
         octaves = float(released.rows[0]) + math.log2(x / told)
         octaves = (known.octaves * known.octaves_weight + octaves * weight_now) / sure
-        far = abs(octaves) > max(1.0, t.far_size / math.sqrt(sure))
-        unclear = abs(octaves) > max(1.0, UNCLEAR_SIZE / math.sqrt(sure))
+        far = abs(octaves) > max(c.SAME_SCALE, t.far_size / math.sqrt(sure))
+        unclear = abs(octaves) > max(c.SAME_SCALE, c.UNCLEAR_SIZE / math.sqrt(sure))
         doubt = {"octaves": octaves, "octaves_weight": sure, "doubted": bool(unclear) and not known.doubted}
         if far or start != told:
             # Columns measured in a ball of another size say nothing.
@@ -217,8 +204,8 @@ def _context_size(
     each = weight * x**4 / 2
     sure = known.size_weight + new.columns * each
     moved = each * (new.squares / (x * x) - new.columns) / (1 / t.context_prior + sure)
-    square = x * x * min(max(1 + moved, 1 / MOST_MOVED), MOST_MOVED)
-    size = math.sqrt(min(max(square, start**2 / MOST_MOVED**2), MOST_MOVED**2 * start**2))
+    square = x * x * min(max(1 + moved, 1 / c.MOST_MOVED), c.MOST_MOVED)
+    size = math.sqrt(min(max(square, start**2 / c.MOST_MOVED**2), c.MOST_MOVED**2 * start**2))
     return {"context_size": size, "start_size": start, "size_weight": sure, **doubt}
 
 

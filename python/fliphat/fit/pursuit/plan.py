@@ -17,16 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.board import BOARD_SHARE, BOARD_SQUARED
-from fliphat.fit.pursuit.constants import FIRST_SIGNAL, MOST_FIRST_PICKS, REWARD_WIDTH, WIDE_ROWS, Tuning
+from fliphat.fit.pursuit import constants as c
+from fliphat.fit.pursuit.constants import FAINT, LIMIT, MOST_LOG_ODDS, RADIUS, REWARD_WIDTH, Tuning
 from fliphat.fit.pursuit.known import EpisodeSteps, KnownSparse, Told
 from fliphat.privacy.priced import Claim, Part, PickNoise, PricedRelease, price
 from fliphat.privacy.scales import ROW_SENSITIVITY
 
 __all__ = [
-    "FAINT",
-    "LIMIT",
-    "MEAN_SIZE",
-    "RADIUS",
     "PursuitPlan",
     "averaged",
     "begin",
@@ -41,40 +38,26 @@ __all__ = [
 
 _Vector = npt.NDArray[np.float64]
 
-#: Largest size of one row's integer.
-LIMIT: Final = 2**15
-
-#: Radius of the ball of the rows' integers whose second moments are added up. Rounding toward zero takes less
-#: than a thousandth off a coordinate, and products of a hundred rows still fit 32 bits, which is fast.
-RADIUS: Final = 2**12 - 1
-
-#: Scales are first written down in so many parts of one: what matters is their ratio.
-_DIGITS: Final = 2**8
-
-#: Precision, in 1/x^4, that every second moment has at least.
-FAINT: Final = 1e-12
-
-#: Root mean square of a normal number over the mean of its absolute value.
-MEAN_SIZE: Final = 1.2533
-
 
 def begin(told: Told) -> KnownSparse:
     """Return what is known before anything is released."""
     t = told.tuning
-    wide = told.sparsity / 10
+    wide = told.sparsity / c.USUAL_SPARSITY
     wider = math.sqrt(wide) if wide <= 1 or t.wide_first == 0.5 else wide**t.wide_first
     picks = max(1.0, t.picks_for_budget * told.mu) * wider
-    picks = max(min(picks, MOST_FIRST_PICKS * told.sparsity), fewest_picks(told))
+    picks = max(min(picks, c.MOST_FIRST_PICKS * told.sparsity), fewest_picks(told))
     log_dim = math.log(max(told.dim, 2))
     noise = 2 * math.sqrt(int(picks) / t.pick_share) / told.mu
-    rows = math.hypot(t.rows_for_noise * noise * log_dim / FIRST_SIGNAL, t.rows_for_sampling * log_dim)
-    rows = max(rows * max(wide, 0.3) ** WIDE_ROWS, 4.0) if told.first_rows is None else float(told.first_rows)
+    rows = math.hypot(t.rows_for_noise * noise * log_dim / c.FIRST_SIGNAL, t.rows_for_sampling * log_dim)
+    rows = max(rows * max(wide, c.NARROWEST) ** c.WIDE_ROWS, c.FEWEST_ROWS)
+    if told.first_rows is not None:
+        rows = float(told.first_rows)
     known = KnownSparse(
         dim=told.dim,
         episodes=0,
         fits=0,
         rows=rows,
-        shortest=rows / 2,
+        shortest=c.SHORTEST_LATER * rows,
         picks=picks,
         columns=np.zeros(0, np.int64),
         units=np.zeros(0),
@@ -109,7 +92,7 @@ def open_episode(known: KnownSparse, told: Told) -> EpisodeSteps:
     """Return the next episode, from what is known."""
     t, x, r, k = told.tuning, known.context_size, known.residual_size, len(known.columns)
     slope = _mean_slope(known, told)
-    picks = int(min(known.picks + 1e-9, max(1.0, t.most_picks * told.sparsity), told.dim - k))
+    picks = int(min(known.picks + c.ROUNDED_PICKS, max(1.0, t.most_picks * told.sparsity), told.dim - k))
     rare, smallest = rare_residual(known, told), t.smallest_eigenvalue * x * x
     (mean, product), typical_of_public = _typical_columns(known, t)
     prior = _moments_of_typical(k + 1, x, *typical_of_public)
@@ -124,7 +107,7 @@ def open_episode(known: KnownSparse, told: Told) -> EpisodeSteps:
     on_support = (vectors * eigenvalues) @ vectors.T
     across = np.concatenate([[mean * x], np.full(k, product)])
     shift = np.linalg.solve(on_support, across)
-    own = math.sqrt(max(x * x - float(across @ shift), 0.1 * x * x))
+    own = math.sqrt(max(x * x - float(across @ shift), c.LEAST_OWN * x * x))
     m = 1 + k + picks
     typical = _moments_of_typical(m, x, mean, product)
     foreseen = typical.copy()
@@ -210,8 +193,7 @@ def _typical_columns(known: KnownSparse, t: Tuning) -> tuple[tuple[float, float]
     moments = known.moments[1:, 1:][above]
     product = averaged(products, sure_products, float(entries @ moments), float(entries.sum()))
     of_public = _certain(*mean, x * x, t), _certain(*product, x**4, t)
-    # Many columns of size x can't have every c among each other.
-    low, high = -0.02 * x * x, 0.95 * x * x
+    low, high = (end * x * x for end in c.PRODUCTS_BETWEEN)
     return (
         (of_others[0], min(max(of_others[1], low), high)),
         (of_public[0], min(max(of_public[1], low), high)),
@@ -256,8 +238,8 @@ def _mean_slope(known: KnownSparse, told: Told) -> float:
     if told.loss == "squared":
         return 1.0
     score, spread = typical_score(known, told)
-    likely = 1 / (1 + math.exp(-min(abs(score), 30.0)))
-    return max(likely * (1 - likely) / spread, 0.02)
+    likely = 1 / (1 + math.exp(-min(abs(score), MOST_LOG_ODDS)))
+    return max(likely * (1 - likely) / spread, c.LEAST_SLOPE)
 
 
 def _size_where_there(known: KnownSparse) -> float:
@@ -285,13 +267,13 @@ def typical_score(known: KnownSparse, told: Told) -> tuple[float, float]:
         means = known.moments[0, 1:]
         middle, moments = middle + float(weights @ means), moments - np.outer(means, means)
     variance = max(float(weights @ moments @ weights), 0.0)
-    spread = math.sqrt(1 + math.pi * min(variance, 1e6) / 8)
+    spread = math.sqrt(1 + math.pi * min(variance, c.MOST_VARIANCE) / 8)
     return middle / spread, spread
 
 
 def largest_residual(known: KnownSparse, told: Told) -> float:
     """Return how far a click can be from how likely it is on average."""
-    return 1 / (1 + math.exp(-min(abs(float(typical_score(known, told)[0])), 30.0)))
+    return 1 / (1 + math.exp(-min(abs(float(typical_score(known, told)[0])), MOST_LOG_ODDS)))
 
 
 def rare_residual(known: KnownSparse, told: Told) -> float:
@@ -305,9 +287,9 @@ def rare_residual(known: KnownSparse, told: Told) -> float:
     low, high = told.reward_range
     middle = known.intercept
     if told.loss == "logistic":
-        middle = 1 / (1 + math.exp(-min(max(typical_score(known, told)[0], -30.0), 30.0)))
+        middle = 1 / (1 + math.exp(-min(max(typical_score(known, told)[0], -MOST_LOG_ODDS), MOST_LOG_ODDS)))
     middle = min(max(middle, low), high)
-    return max(max(high - middle, middle - low) - known.residual_size / MEAN_SIZE, 0.0)
+    return max(max(high - middle, middle - low) - known.residual_size / c.MEAN_SIZE, 0.0)
 
 
 # Noise
@@ -377,5 +359,5 @@ def _scaled(squares: list[int], shares: list[float]) -> list[tuple[int, int]]:
     """Return squared sensitivities with scales that cost such shares of the budget, not yet priced."""
     found = []
     for square, share in zip(squares, shares, strict=False):  # the board is the last, if there is one
-        found.append((square, math.ceil(_DIGITS * math.sqrt(square / share))))
+        found.append((square, math.ceil(c.SCALE_DIGITS * math.sqrt(square / share))))
     return found

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from fliphat import _native
 from fliphat._native import SecureNoise, SeededNoise
-from fliphat.fit.pursuit.fit import PILOT_NEAR, PILOT_STEPS, PilotPlan
+from fliphat.fit.pursuit.constants import PILOT_NEAR, PILOT_STEPS
+from fliphat.fit.pursuit.fit import PilotPlan
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Case
 from fliphat.policies.fliphat import FLIPHAT

@@ -51,11 +51,19 @@ class Baseline(ABC):
         )
         self._next_id = 1
         self._waiting: dict[int, npt.NDArray[Any]] = {}
+        #: The round after which the choice may change, and what arms are scored by until then.
+        self._next = 1
+        self._estimate: npt.NDArray[np.float64] = np.zeros(self.dim)
 
     @property
-    @abstractmethod
     def remaining(self) -> int:
         """Rounds until the choice may change, at least 1."""
+        return max(1, self._next - self.rounds)
+
+    @property
+    def estimate(self) -> npt.NDArray[np.float64]:
+        """What arms are scored by, shape (dim,), before any optimism."""
+        return self._estimate
 
     @abstractmethod
     def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -141,11 +149,6 @@ class GreedyBaseline(Baseline):
     """A baseline that plays the arm that scores best under one estimate, ties broken uniformly."""
 
     _keeps_rows = True
-
-    @property
-    @abstractmethod
-    def estimate(self) -> npt.NDArray[np.float64]:
-        """What arms are scored by, shape (dim,)."""
 
     def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         return np.asarray(kernels.select_arms(contexts, self.estimate, self._rng), np.int64)

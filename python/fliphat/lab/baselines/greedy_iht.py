@@ -70,20 +70,9 @@ class GreedyIHT(GreedyBaseline):
             "noiseless": True,
         }
         self._next = math.ceil(_ROWS_PER_LOG_DIM * math.log(max(self.dim, 2))) + 1
-        self._estimate = np.zeros(self.dim)
         self._rows = np.empty((self._next, self.dim), np.float32)
         self._rewards = np.empty(self._next)
         self._kept = 0
-
-    @property
-    def remaining(self) -> int:
-        """Rounds until the next fit."""
-        return max(1, self._next - self.rounds)
-
-    @property
-    def estimate(self) -> npt.NDArray[np.float64]:
-        """The last fit."""
-        return self._estimate
 
     def _learn(self, rows: npt.NDArray[Any], rewards: npt.NDArray[np.float64]) -> None:
         end = self._kept + len(rows)

@@ -59,18 +59,7 @@ class LassoBandit(GreedyBaseline):
         self._gram = np.zeros((self.dim, self.dim))
         self._correlations = np.zeros(self.dim)
         self._fitted = np.zeros(self.dim)
-        self._estimate = np.zeros(self.dim)
         self._new: list[tuple[npt.NDArray[Any], npt.NDArray[np.float64]]] = []
-
-    @property
-    def remaining(self) -> int:
-        """Rounds until the next fit."""
-        return max(1, self._next - self.rounds)
-
-    @property
-    def estimate(self) -> npt.NDArray[np.float64]:
-        """The last fit."""
-        return self._estimate
 
     def _learn(self, rows: npt.NDArray[Any], rewards: npt.NDArray[np.float64]) -> None:
         self._new.append((rows, rewards))

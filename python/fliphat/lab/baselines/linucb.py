@@ -58,16 +58,6 @@ class LinUCB(Baseline):
         self._correlations = np.zeros(self.dim)
         self._solve()
 
-    @property
-    def remaining(self) -> int:
-        """Rounds until the next fit."""
-        return max(1, self._next - self.rounds)
-
-    @property
-    def estimate(self) -> npt.NDArray[np.float64]:
-        """The last ridge fit, without optimism."""
-        return self._estimate
-
     def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         # |W x| with W'W the inverse Gram matrix is the standard error of x'b, in units of the noise.
         errors = np.linalg.norm(contexts @ self._whitening.T, axis=-1)

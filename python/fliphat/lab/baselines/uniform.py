@@ -31,17 +31,11 @@ class UniformRandom(GreedyBaseline):
 
     def __init__(self, dim: int, *, seed: int | None = None) -> None:
         super().__init__(dim, seed)
-        self._zero = np.zeros(self.dim)
 
     @property
     def remaining(self) -> int:
         """As many as fit in an int: nothing ever changes."""
         return 2**31 - 1
-
-    @property
-    def estimate(self) -> npt.NDArray[np.float64]:
-        """Zero: one big tie."""
-        return self._zero
 
     def _learn(self, rows: npt.NDArray[Any], rewards: npt.NDArray[np.float64]) -> None:
         """Learn nothing."""

@@ -92,8 +92,6 @@ class PrivatePeer(Baseline):
     def __init__(self, dim: int, epsilon: float, delta: float, seed: int | None) -> None:
         super().__init__(dim, seed)
         self.epsilon, self.delta = arguments.positive("epsilon", epsilon), delta
-        self._estimate: _Floats = np.zeros(self.dim)
-        self._next = 1
 
     @abstractmethod
     def _bought(self) -> float:
@@ -110,16 +108,6 @@ class PrivatePeer(Baseline):
             claimed_epsilon=self.epsilon,
             proven=self.proven,
         )
-
-    @property
-    def remaining(self) -> int:
-        """Rounds until the estimate may change."""
-        return max(1, self._next - self.rounds)
-
-    @property
-    def estimate(self) -> _Floats:
-        """What arms are scored by, before any optimism."""
-        return self._estimate
 
     def _arms(self, contexts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         return np.asarray(kernels.select_arms(contexts, self._estimate, self._rng), np.int64)

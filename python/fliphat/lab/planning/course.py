@@ -22,9 +22,10 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from fliphat.fit.board import BOARD_WIDTH
+from fliphat.fit.pursuit.constants import LIMIT, RADIUS
 from fliphat.fit.pursuit.fit import PursuitFit
 from fliphat.fit.pursuit.known import KnownSparse
-from fliphat.fit.pursuit.plan import LIMIT, RADIUS, PursuitPlan
+from fliphat.fit.pursuit.plan import PursuitPlan
 from fliphat.kernels import _fits as fit_kernels
 from fliphat.lab.planning.world import Chosen, World
 
