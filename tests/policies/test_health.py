@@ -197,6 +197,15 @@ def test_a_lift_that_is_not_known_yet_is_said_and_one_that_is_known_is_not():
     assert str(apart.health) == "no sign of trouble"
 
 
+@pytest.mark.parametrize("flips", [True, False])
+def test_rewards_that_fall_to_what_uniform_play_earns_are_named(flips):
+    policy = PrivateLinear(4, 4, 10.0, 1e-5, context_norm=2.0, guard=False, seed=0)
+    few(policy, 3_000, lambda arms: 0.2 + 0.15 * arms, 4)
+    few(policy, 2_500, (lambda arms: 0.65 - 0.15 * arms) if flips else (lambda arms: 0.2 + 0.15 * arms), 4)
+    assert ("at first and" in str(policy.health)) is flips, str(policy.health)
+    assert policy.health.ok is not flips
+
+
 def test_a_lift_shows_when_it_was_said_to():
     uniform, lift = Interval(0.5, 0.01), 0.03
     for error in (0.016, 0.05):

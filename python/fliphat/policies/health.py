@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.board import CUT_CONTEXTS, Earned, Interval
+from fliphat.fit.board import CUT_CONTEXTS, Board, Earned, Interval
 from fliphat.fit.dense import DenseSettings, KnownLinear
 from fliphat.fit.known import Known, KnownEstimate, SparseEstimate
 from fliphat.fit.pursuit.known import KnownSparse
@@ -37,10 +38,13 @@ _PAIRS: Final = 3
 _FITS: Final = 12
 #: Standard deviations of a coefficient that is not what a pick makes of noise.
 _STANDS_OUT: Final = 4.0
-#: Standard errors below zero from which on a lift is a loss, and smallest loss that is worth a word.
-CLEARLY: Final = 1.96
+#: Standard errors below zero from which on a lift is a loss, and smallest loss that is worth a word. Two
+#: lifts are looked at: of policies that lose nothing, one in a hundred is warned of.
+CLEARLY: Final = 2.6
 _SMALL_LOSS: Final = 0.03
-#: The same for what is looked at after every release.
+#: Standard errors by which the later half of rounds has to earn less than the earlier one.
+_DROP: Final = 3.0
+#: Standard errors of a loss that is looked for after every release.
 EVERY_TIME: Final = 4.0
 #: Share of rewards outside their range that is too large.
 _CLIPPED: Final = 0.05
@@ -116,6 +120,7 @@ def examine(
     # One that is locked on the best constant arm it knows of has no better one to be told.
     found: list[str | None] = [
         *_earnings(board, clearly, locked if arm != board.best_arm else ""),
+        _dropped(history, board, max(clearly, _DROP)),
         _contexts_cut(board, settings),
     ]
     if earned is not None and board.clipped is not None:
@@ -148,12 +153,7 @@ def _unknown(
     # Without named arms the first episode is too short a baseline: signs of the estimates say more.
     if not board.arms or board.uniform is None:
         return ""
-    # All arms' means say the same as uniform play, and from more rounds.
-    arms, count = board.arms.values(), len(board.arms)
-    average = Interval(
-        sum(one.mean for one in arms) / count, math.hypot(*(one.error for one in arms)) / count
-    )
-    uniform = min(board.uniform, average, key=lambda one: one.error)
+    uniform = _uniform(board, board.uniform)
     lift = board.recent.less(uniform)
     if not lift.low <= 0 <= lift.high:
         return _arms_unknown(board, locked)
@@ -166,6 +166,15 @@ def _unknown(
     times = max(needed / (lift.mean**2 - smallest**2), 1.0)
     rounds = times * sum(facts.rounds for facts in history)
     return f"{told}; if it stays that large it shows from about {float(f'{rounds:.1e}'):,.0f} rounds on"
+
+
+def _uniform(board: Scoreboard, first: Interval) -> Interval:
+    """Return what uniform play earns: all arms' means say the same as `first`, often from more rounds."""
+    arms, count = board.arms.values(), max(len(board.arms), 1)
+    average = Interval(
+        sum(one.mean for one in arms) / count, math.hypot(*(one.error for one in arms)) / count
+    )
+    return min(first, average, key=lambda one: one.error) if board.arms else first
 
 
 def _arms_unknown(board: Scoreboard, locked: str) -> str:
@@ -190,7 +199,7 @@ def _locked(known: Known | None, board: Scoreboard, table: Any) -> tuple[Hashabl
     slot = int(last.counts.argmax())
     share = Interval(float(last.counts[slot]) / rounds, last.count_noise / rounds)
     arm = table.ids[slot]
-    if arm not in board.arms or share.mean - CLEARLY * share.error < _LOCKED:
+    if arm not in board.arms or share.low < _LOCKED:
         return None, ""
     other = max((one for one in board.arms if one != arm), key=lambda one: board.arms[one].high)
     if board.arms[other].high < board.arms[arm].mean:
@@ -260,6 +269,25 @@ def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
             f"policy.scoreboard"
         )
     return found
+
+
+def _dropped(history: Sequence[EpisodeFacts], board: Scoreboard, clearly: float) -> str | None:
+    """Return that rewards fell to what uniform play earns, or below."""
+    # The first one was played uniformly.
+    boards = [facts.board for facts in history if facts.board is not None][1:]
+    rounds = np.cumsum([one.rounds for one in boards])
+    half = int(np.searchsorted(rounds, rounds[-1] / 2)) if len(boards) > 1 else 0
+    if not 0 < half < len(boards) or board.uniform is None:
+        return None
+    earlier, later = (reduce(Board.plus, part).reward for part in (boards[:half], boards[half:]))
+    lift = later.less(earlier)
+    if lift.mean + clearly * lift.error > 0 or later.less(_uniform(board, board.uniform)).low > 0:
+        return None
+    return (
+        f"the policy earned {_interval(earlier)} a round at first and {_interval(later)} since, no more than "
+        f"uniform play as far as is known: rewards, or the people who come, may have changed; see "
+        f"policy.scoreboard.episodes"
+    )
 
 
 def _rewards_cut(board: Scoreboard, settings: Any, earned: Earned) -> str | None:

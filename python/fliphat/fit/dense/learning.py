@@ -18,10 +18,10 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
 
 from fliphat.fit.board import Interval
 from fliphat.fit.dense import columns
+from fliphat.fit.dense.blocks import product, solve, square
 from fliphat.fit.dense.chain import Step
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, begin, with_groups
@@ -191,7 +191,7 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
     covariance, error = _within_arms(known, means, counts)
     values, vectors = _directions(covariance, constants.floor)
     root = vectors * np.sqrt(values)
-    covariance = root @ root.T
+    covariance = product(root, root.T)
     sizes = _arm_sizes(known, means, doubt, np.diag(covariance), count_noise)
     # No reward from -1/2 to 1/2 varies more around its mean; what is not known of the mean is added.
     variance = own.noise[d] / counts**2 + (level * count_noise / counts) ** 2
@@ -375,10 +375,10 @@ def _posterior(
 ) -> tuple[_Floats, _Floats]:
     """Return the posterior's mean and draws of it, shape (DRAWS, d); ``root root' = H``."""
     z = rng.normal(size=(3, len(H), DRAWS))
-    noise = math.sqrt(alpha) * z[0] + math.sqrt(beta) * (root @ z[1])
+    noise = math.sqrt(alpha) * z[0] + math.sqrt(beta) * product(root, z[1])
     before = z[2] / math.sqrt(prior)
-    A = H @ H + (beta / prior) * H
+    A = square(H) + (beta / prior) * H
     A[np.diag_indices_from(A)] += alpha / prior
-    sides = np.column_stack([H @ told, H @ (told[:, None] + noise + beta * before) + alpha * before])
-    solved = cho_solve(cho_factor(A, overwrite_a=True, check_finite=False), sides, check_finite=False)
+    drawn = product(H, told[:, None] + noise + beta * before) + alpha * before
+    solved = solve(A, np.column_stack([H @ told, drawn]))
     return solved[:, 0], solved[:, 1:].T
