@@ -239,7 +239,7 @@ class _PrivateLinear(Player):
         return self._policy.remaining
 
     def choose(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-        rows = rows[:, 1:]
+        rows = np.ascontiguousarray(rows[:, 1:])
         self._words = self._rng.integers(0, 2**64, len(rows), np.uint64)
         scratch = np.empty((len(rows), rows.shape[1] + 1), np.float32)
         with self._policy._playing() as engine:
