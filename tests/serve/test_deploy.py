@@ -49,9 +49,12 @@ def prepared(tmp_path):
     """Do what the compose file says is to be done before the first start, from an empty directory."""
     script = ROOT / "deploy" / "prepare.sh"
     assert f"sh deploy/{script.name} ." in (ROOT / "compose.yaml").read_text()
-    for _ in range(2):  # done again, it changes nothing
+    turns = []
+    for _ in range(2):
         subprocess.run(["sh", str(script), "."], cwd=tmp_path, check=True)
-        found = {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+        turns.append({path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()})
+    found, again = turns
+    assert found == again  # done again, it changes nothing
     assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "secrets").iterdir())
     declared = yaml.safe_load((ROOT / "compose.yaml").read_text())["secrets"]
     tokens = {}
@@ -117,7 +120,8 @@ def test_the_image_is_built_and_started_step_by_step_here(tmp_path):
     ):
         command = ["sh", str(ROOT / "deploy" / script), *map(str, arguments)]
         subprocess.run(command, check=True, cwd=tmp_path)
-    start_and_play(tmp_path, tmp_path / "opt" / "bin")
+    (tmp_path / "empty").mkdir()
+    start_and_play(tmp_path / "empty", tmp_path / "opt" / "bin")
 
 
 def test_the_unit_of_systemd_runs_what_the_container_runs():
