@@ -48,7 +48,16 @@ def assert_silent(seed, fit):
         warnings.simplefilter("error")
         policy = played(seed, fit=fit, epsilon=(0.5, 1.0, 2.0, 5.0, 10.0)[seed % 5])
     assert policy.health.ok and len(policy.history) >= 8
-    assert str(policy.health) == "no sign of trouble"
+    assert_says_what_is_known(policy)
+
+
+def assert_says_what_is_known(policy):
+    """A first, short episode is all that is known of uniform play: where it says too little, that is said."""
+    lift = policy.scoreboard.lift
+    if lift is not None and lift.low <= 0 <= lift.high:
+        assert str(policy.health).startswith("not known yet whether the policy earns more than uniform play")
+    else:
+        assert str(policy.health) == "no sign of trouble"
 
 
 @pytest.mark.parametrize("seed", range(5))

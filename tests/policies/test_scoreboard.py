@@ -15,6 +15,7 @@ from fliphat.fit.dense.known import expecting
 from fliphat.fit.dense.learning import arm_values
 from fliphat.policies.health import HealthWarning
 from fliphat.policies.linear_rule import LinearRule
+from fliphat.policies.scoreboard import Scoreboard
 from fliphat.privacy import composition
 
 CHANCES = np.array([0.1, 0.2, 0.7])
@@ -74,6 +75,22 @@ def test_a_scoreboard_names_what_there_is_to_compare_with():
     assert shown["best_arm"] == "c" and shown["recent"] == list(board.recent)
     assert "best constant arm (c)" in str(board) and "best constant arm (c)" in board._repr_html_()
     assert policy.health.ok
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "words"),
+    [
+        (0.27714, 0.00612, "0.277 +- 0.012"),
+        (-0.13271, 0.31633, "-0.13 +- 0.62"),
+        (16.4321, 12.3, "16 +- 24"),
+        (12345.678, 130.0, "12,350 +- 250"),
+        (-0.0004, 0.1, "0.00 +- 0.20"),
+        (0.5, 0.0, "0.5"),
+    ],
+)
+def test_a_mean_has_as_many_digits_as_its_error_supports(mean, error, words):
+    assert str(Interval(mean, error)) == words
+    assert str(Scoreboard(recent=Interval(mean, error))).endswith(f"  {words}")
 
 
 def test_nothing_is_said_of_a_fit_that_releases_nothing_of_the_kind():
@@ -396,7 +413,9 @@ def test_columns_that_change_their_size_are_said_to_be_cut_and_measured_again():
 
 
 def test_few_of_many_columns_are_not_what_named_arms_use_and_it_is_said():
-    with pytest.warns(UserWarning, match=r"all of them are used, whatever sparsity says.*leave out arms"):
+    with pytest.warns(
+        UserWarning, match=r"all of them are used, whatever sparsity says.*leave out arms=... if only few"
+    ):
         FLIPHAT(2_000, 5, 1.0, 1e-6, arms=10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -72,6 +72,15 @@ class Interval(NamedTuple):
     mean: float
     error: float
 
+    def __str__(self) -> str:
+        """Return the mean, and half of the 95 % interval, with as many digits as the error supports."""
+        half = self.high - self.mean
+        if not (math.isfinite(half) and half > 0):
+            return f"{self.mean:.4g}"
+        digits = 1 - math.floor(math.log10(half))  # two of the error
+        mean, half = round(self.mean, digits) + 0.0, round(half, digits)
+        return f"{mean:,.{max(digits, 0)}f} +- {half:,.{max(digits, 0)}f}"
+
     @property
     def low(self) -> float:
         """Lower end of the 95 % interval."""

@@ -112,7 +112,7 @@ def examine(
     clearly : float
         Standard errors from which on a loss is one: more for whoever looks again and again.
     remaining : int
-        Rounds until the next release.
+        Rounds until the next release; 0 where that number is not to be told.
     """
     board = scoreboard(settings, (), known, table)  # no word about single episodes is said here
     earned: Earned | None = getattr(known, "earned", None)
@@ -146,12 +146,12 @@ def _unknown(
             f"too early to say: {len(history)} of {_LEAST} releases were made that estimates are compared in"
         )
     if board.recent is None:
-        after = f"the next release, after {remaining} more rounds, may say more"
+        when = f", after {remaining} more rounds," if remaining else ""
+        after = f"the next release{when} may say more"
         if board.uniform is None:
             return f"nothing was measured yet of what the policy earns: {after}"
         return f"only uniform play was measured yet, which earns {_interval(board.uniform)}: {after}"
-    # Without named arms the first episode is too short a baseline: signs of the estimates say more.
-    if not board.arms or board.uniform is None:
+    if board.uniform is None:
         return ""
     uniform = _uniform(board, board.uniform)
     lift = board.recent.less(uniform)
@@ -259,7 +259,7 @@ def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
             plays = "see policy.scoreboard" if board.fallback is None else "the guard plays that instead"
             plays = locked or plays
             found.append(
-                f"the policy earns {board.recent.mean:.3g} a round, which is {-lift.mean:.2g} (95 %: "
+                f"the policy earns {board.recent} a round, which is {-lift.mean:.2g} (95 %: "
                 f"{-lift.high:.2g} to {-lift.low:.2g}) less than {name}: contexts may say little about "
                 f"rewards, or too few people were asked for this epsilon; {plays}"
             )

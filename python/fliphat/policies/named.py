@@ -37,10 +37,10 @@ _MANY_ROUNDS: Final = 10**5
 
 #: What can be done about contexts that are too wide, beside using fewer columns.
 _OTHERWISE: Final = {
-    "PrivateLinear": ", or FLIPHAT, which looks at few of them",
+    "PrivateLinear": ", or FLIPHAT if only few of them matter (it earns less where many do)",
     "FLIPHAT": (
         " (with named arms all of them are used, whatever sparsity says), or give a context for each arm and "
-        "leave out arms=..., which looks at few of them"
+        "leave out arms=... if only few of them matter (that earns less where many do)"
     ),
 }
 

@@ -107,7 +107,7 @@ class Scoreboard:
             ("rewards outside their range", self.clipped),
             ("contexts cut to less than a quarter", self.cut),
         ]
-        found = [(name, _plus_minus(interval)) for name, interval in rows if interval is not None]
+        found = [(name, str(interval)) for name, interval in rows if interval is not None]
         if self.fallback is not None:
             found.append(("the guard plays", _text(self.fallback)))
         return found
@@ -126,10 +126,6 @@ class Scoreboard:
 
 def _text(value: Hashable) -> str:
     return value if isinstance(value, str) else str(value)
-
-
-def _plus_minus(interval: Interval) -> str:
-    return f"{interval.mean:.4g} +- {interval.high - interval.mean:.2g}"
 
 
 def scoreboard(

@@ -124,7 +124,7 @@ class _PublicNumbers:
         yield gauge("remaining_rounds", "Rounds until the estimate changes.", public.remaining)
         coordinates = len(public.known.estimate.indices)
         yield gauge("estimate_coordinates", "Coordinates of the released estimate.", coordinates)
-        yield gauge("health_findings", "Signs of trouble in what was released.", len(public.findings))
+        yield gauge("health_findings", "Signs of trouble in what was released.", len(public.health.findings))
         board = public.scoreboard
         named = {"policy": board.recent, "uniform": board.uniform, "constant_arm": board.constant}
         means = GaugeMetricFamily(

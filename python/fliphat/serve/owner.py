@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from fliphat.fit.known import Known
 from fliphat.policies.engine.each import Single
-from fliphat.policies.health import examine
+from fliphat.policies.health import Health, examine
 from fliphat.policies.live import LivePolicy
 from fliphat.policies.named import NamedArms
 from fliphat.policies.scoreboard import Scoreboard
@@ -65,7 +65,7 @@ class Public:
     known: Known
     shown: dict[str, Any]
     guarantee: Guarantee
-    findings: tuple[str, ...]
+    health: Health
     history: tuple[EpisodeFacts, ...]
     scoreboard: Scoreboard
     episode: int
@@ -474,10 +474,10 @@ class Owner:
         same_release = before is not None and before.releases == known.episodes
         with_users = policy._engine is not None and bool(policy._engine.with_users)
         if before is not None and same_release and before.guarantee.user_ids_checked == with_users:
-            guarantee, findings, scoreboard = before.guarantee, before.findings, before.scoreboard
+            guarantee, health, scoreboard = before.guarantee, before.health, before.scoreboard
         else:
             guarantee = policy.guarantee
-            findings = examine(policy._settings, history, known, policy._table).findings
+            health = examine(policy._settings, history, known, policy._table)
             scoreboard = boarded(policy._settings, history, known, policy._table)
         if before is not None and same_release and before.shown.get("arms") == arms:
             shown = before.shown
@@ -491,7 +491,7 @@ class Owner:
         if not self._switching and policy._engine is not None:
             self.switched_off = policy._engine.switched_off
         standing = seen.episode, seen.remaining, seen.rounds
-        self.public = Public(known, shown, guarantee, findings, history, scoreboard, *standing)
+        self.public = Public(known, shown, guarantee, health, history, scoreboard, *standing)
 
 
 _PLAYED: Final = Ready(True, "rounds are played")

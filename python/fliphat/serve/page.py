@@ -36,7 +36,8 @@ def overview(public: Public, terms: Terms, ready: Ready, off: str | int | None =
         "remaining": public.remaining,
         "played_in_episode": public.played_in_episode,
         "released": public.releases,
-        "findings": list(public.findings),
+        "findings": list(public.health.findings),
+        "health": str(public.health),
         "guarantee": str(public.guarantee),
         "scoreboard": str(public.scoreboard),
         "releases": [

@@ -234,7 +234,7 @@ def too_wide(
     epsilon: float,
     delta: float,
     rounds_per_user: int = 1,
-    other: str = ", or FLIPHAT, which looks at few of them",
+    other: str = ", or FLIPHAT if only few of them matter (it earns less where many do)",
 ) -> str | None:
     """Return what to say where contexts are too wide for so many rounds, and None where they are not.
 
