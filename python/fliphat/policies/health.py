@@ -24,7 +24,7 @@ from fliphat.fit.settings import Settings
 from fliphat.policies.scoreboard import Scoreboard, scoreboard
 from fliphat.policies.types import EpisodeFacts
 
-__all__ = ["EVERY_TIME", "Health", "HealthWarning", "examine"]
+__all__ = ["Health", "HealthWarning", "examine", "warned_of"]
 
 #: Estimates that are looked at, the last ones.
 _LOOKED_AT: Final = 6
@@ -99,7 +99,6 @@ def examine(
     history: Sequence[EpisodeFacts],
     known: Known | None,
     table: Any = None,
-    clearly: float = CLEARLY,
     *,
     remaining: int = 0,
 ) -> Health:
@@ -109,14 +108,37 @@ def examine(
     ----------
     table : ArmTable, optional
         Of named arms.
-    clearly : float
-        Standard errors from which on a loss is one: more for whoever looks again and again.
     remaining : int
         Rounds until the next release; 0 where that number is not to be told.
     """
     board = scoreboard(settings, (), known, table)  # no word about single episodes is said here
+    lock = _locked(known, board, table)
+    measures = getattr(known, "earned", None) is not None
+    return Health(
+        _findings(settings, history, known, board, lock, CLEARLY),
+        _unknown(history, board, measures, remaining, lock[1]),
+    )
+
+
+def warned_of(
+    settings: Any, history: Sequence[EpisodeFacts], known: Known | None, table: Any = None
+) -> tuple[str, ...]:
+    """Return the findings that are clear enough for somebody who looks after every release."""
+    board = scoreboard(settings, (), known, table)
+    return _findings(settings, history, known, board, _locked(known, board, table), EVERY_TIME)
+
+
+def _findings(
+    settings: Any,
+    history: Sequence[EpisodeFacts],
+    known: Known | None,
+    board: Scoreboard,
+    lock: tuple[Hashable, str],
+    clearly: float,
+) -> tuple[str, ...]:
+    """Return what is wrong; `clearly` is how many standard errors make a loss one."""
     earned: Earned | None = getattr(known, "earned", None)
-    arm, locked = _locked(known, board, table)
+    arm, locked = lock
     # One that is locked on the best constant arm it knows of has no better one to be told.
     found: list[str | None] = [
         *_earnings(board, clearly, locked if arm != board.best_arm else ""),
@@ -127,10 +149,7 @@ def examine(
         found += [_rewards_cut(board, settings, earned), _missing(earned), _equal(earned, settings)]
     if len(history) >= _LEAST:
         found += _signs(settings, history, known, board)
-    return Health(
-        tuple(finding for finding in found if finding is not None),
-        _unknown(history, board, earned is not None, remaining, locked),
-    )
+    return tuple([finding for finding in found if finding is not None])
 
 
 def _unknown(
@@ -273,11 +292,12 @@ def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
 
 def _dropped(history: Sequence[EpisodeFacts], board: Scoreboard, clearly: float) -> str | None:
     """Return that rewards fell to what uniform play earns, or below."""
-    # The first one was played uniformly.
+    if len(history) < 3 or board.uniform is None:  # the first one was played uniformly
+        return None
     boards = [facts.board for facts in history if facts.board is not None][1:]
     rounds = np.cumsum([one.rounds for one in boards])
     half = int(np.searchsorted(rounds, rounds[-1] / 2)) if len(boards) > 1 else 0
-    if not 0 < half < len(boards) or board.uniform is None:
+    if not 0 < half < len(boards):
         return None
     earlier, later = (reduce(Board.plus, part).reward for part in (boards[:half], boards[half:]))
     lift = later.less(earlier)
