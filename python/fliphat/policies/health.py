@@ -299,9 +299,12 @@ def _dropped(history: Sequence[EpisodeFacts], board: Scoreboard, clearly: float)
     half = int(np.searchsorted(rounds, rounds[-1] / 2)) if len(boards) > 1 else 0
     if not 0 < half < len(boards):
         return None
-    earlier, later = (reduce(Board.plus, part).reward for part in (boards[:half], boards[half:]))
+    later = reduce(Board.plus, boards[half:]).reward
+    if later.less(_uniform(board, board.uniform)).low > 0:
+        return None
+    earlier = reduce(Board.plus, boards[:half]).reward
     lift = later.less(earlier)
-    if lift.mean + clearly * lift.error > 0 or later.less(_uniform(board, board.uniform)).low > 0:
+    if lift.mean + clearly * lift.error > 0:
         return None
     return (
         f"the policy earned {_interval(earlier)} a round at first and {_interval(later)} since, no more than "
