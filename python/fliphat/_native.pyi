@@ -3,6 +3,7 @@ from typing import Any, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 __all__ = [
     "VERSION",
@@ -14,6 +15,7 @@ __all__ = [
     "RecordingNoise",
     "SecureNoise",
     "SeededNoise",
+    "Votes",
     "add_sums",
     "arm_sums",
     "audit_fits",
@@ -576,6 +578,7 @@ class Estimate:
         NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int32], NDArray[Any]
     ]: ...
 
+@disjoint_base
 class Votes:
     def __new__(
         cls,
