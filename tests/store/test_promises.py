@@ -36,17 +36,15 @@ def test_sessions_wait_no_longer_than_the_page_says(server, name):
 
 def test_waits_are_as_long_as_the_page_says():
     assert connections._ALIVE["tcp_user_timeout"] == 1000 * promised(DURABILITY, "`tcp_user_timeout` (# s)")
-    assert lifecycle.LEASE == promised(DURABILITY, "and a lease (# seconds, renewed every second")
+    assert promised(DURABILITY, "and a lease (# seconds, renewed every second") == lifecycle.LEASE
     assert lifecycle.HEARTBEAT == 1.0
-    assert connections.PATIENCE == promised(DURABILITY, "a server that restarts, is waited for, # seconds")
-    assert worker.LONGEST_WAIT == promised(DURABILITY, "After # seconds of waiting `select` raises")
+    assert promised(DURABILITY, "a server that restarts, is waited for, # seconds") == connections.PATIENCE
+    assert promised(DURABILITY, "After # seconds of waiting `select` raises") == worker.LONGEST_WAIT
     assert sql.KEYS_LAST == 3600 and "until an hour after its episode's estimate was released" in SERVING
 
 
 def test_the_room_to_play_ahead_is_the_pages():
-    policy = FLIPHAT(
-        dim=4, sparsity=1, epsilon=1.0, delta=1e-6, fit=Iht(growth=1.25), first_episode=100_000
-    )
+    policy = FLIPHAT(dim=4, sparsity=1, epsilon=1.0, delta=1e-6, fit=Iht(growth=1.25), first_episode=100_000)
     room = promised(DURABILITY, "and growth 1.25 that is room for # rounds before anyone waits")
     assert policy._engine.fit.least_rows(1) == room
 
