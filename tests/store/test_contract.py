@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fliphat.policies import StoreError
+from fliphat.policies.store.inspect import verify_path
 from policy_model import DIM, GROWTH, Model, same
 from small_store import FIRST, kill, open_store, twins
 
@@ -119,3 +120,22 @@ def test_ids_of_arms_and_rewards_by_key(place):
         assert policy.select(X, key="k", arms=["blue", "green"]) == decision
         ragged = policy.select_batch([X, X[:1]], arms=[["red", 7], ["red"]])
         assert ragged.arms.tolist()[1] == "red" and len(policy.pending) == 3
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("reward", [-0.0, 0.0, 5e-324, -5e-324, 1e308, -1e308, 2.0**53, -1.0])
+def test_a_store_opens_again_whatever_a_reward_was(place, fits, reward, batch):
+    """A reward is what a person brought: none may keep everybody else's store from opening."""
+    with open_store(place) as policy:
+        decision = policy.select(np.ones((2, DIM)))
+        assert policy.update_batch([decision.id], [reward]) if batch else policy.update(decision, reward)
+        for _ in range(FIRST - 1):
+            policy.select(np.ones((2, DIM)))
+    assert verify_path(place).ok
+    with open_store(place) as policy:
+        assert decision.id not in policy.pending
+        policy.select(np.ones((2, DIM)))  # releases
+    _, rewards, present = fits.calls[0][1]
+    largest = float(np.finfo(np.float32).max)
+    expected = np.float32(min(max(reward, -largest), largest))
+    assert present.tolist() == [True] + [False] * (FIRST - 1) and rewards[0] == expected

@@ -290,6 +290,56 @@ def test_of_two_fits_of_one_episode_one_is_ever_seen(workers, monkeypatch, fits)
     assert len(workers[0].history) == 1
 
 
+def test_a_fit_that_lasts_longer_than_its_lease_is_not_overtaken(workers, monkeypatch, fits):
+    monkeypatch.setattr(lifecycle, "LEASE", 0.5)
+    monkeypatch.setattr(lifecycle, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(shared, "_LOOK_AGAIN", 0.0)
+    held = HeldFits(monkeypatch, fits)
+    for _ in range(FIRST):
+        workers[0].select(ONES)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(workers[0].select, ONES)
+        held.wait()
+        for _ in range(workers[1].remaining):
+            workers[1].select(ONES)
+        waits = pool.submit(workers[1].select, ONES)  # asks all the time whether the fit is its own now
+        time.sleep(3 * lifecycle.LEASE)
+        assert not waits.done() and not first.done()
+        held.go_on.set()
+        first.result(), waits.result()
+    assert len(fits.of(0)) == 1
+
+
+def test_a_worker_that_hangs_in_its_fit_is_overtaken_and_rounds_go_on_for_good(workers, monkeypatch, fits):
+    monkeypatch.setattr(lifecycle, "LEASE", 0.3)
+    monkeypatch.setattr(lifecycle, "HEARTBEAT", 60.0)  # nothing is renewed
+    begun, go_on = threading.Event(), threading.Event()
+
+    def run(*given):
+        if not begun.is_set():  # the first fit alone
+            begun.set()
+            assert go_on.wait(60)
+        return fits(*given)
+
+    monkeypatch.setattr(IhtFit, "run", staticmethod(run))
+    for _ in range(FIRST):
+        workers[0].select(ONES)
+    with ThreadPoolExecutor(1) as pool:
+        hangs = pool.submit(workers[0].select, ONES)
+        assert begun.wait(60)
+        longest = 0.0
+        for _ in range(10 * FIRST):
+            before = time.monotonic()
+            workers[1].select(ONES)
+            longest = max(longest, time.monotonic() - before)
+        seen = [one.estimate.to_dense().tolist() for one in workers[1].history]
+        assert len(seen) >= 3 and longest < 5 + lifecycle.LEASE and not hangs.done()
+        go_on.set()
+        hangs.result()
+    kept = [one.estimate.to_dense().tolist() for one in workers[0].history]
+    assert kept[: len(seen)] == seen and len(fits.of(0)) == 2  # the late one was shown to nobody
+
+
 def test_the_longest_wait_ends_with_a_word(workers, monkeypatch, fits):
     held = HeldFits(monkeypatch, fits)
     monkeypatch.setattr(shared, "LONGEST_WAIT", 0.05)

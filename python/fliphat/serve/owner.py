@@ -120,8 +120,9 @@ class Owner:
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._concurrent = False  # whether several threads may play the policy at once
-        self._changing = threading.Lock()  # the policy, and what is public of it
+        self._changing = threading.Lock()  # the policy
         self._renewing = threading.Lock()  # what bodies must look like
+        self._publishing = threading.Lock()  # what is public, which goes forward only
         self._published = 0.0
         self.public: Public | None = None
         self._terms = Terms("", 0, "float32")
@@ -483,15 +484,21 @@ class Owner:
             shown = before.shown
         else:
             shown = _shown(policy, known, arms)
-        if before is not None and before.releases < known.episodes:
-            logs.event("released", episode=known.episodes - 1)
-            began = getattr(self._mine, "began", None)
-            if began is not None:
-                self.on_release(time.monotonic() - began)
         if not self._switching and policy._engine is not None:
             self.switched_off = policy._engine.switched_off
         standing = seen.episode, seen.remaining, seen.rounds
-        self.public = Public(known, shown, guarantee, health, history, scoreboard, *standing)
+        now = Public(known, shown, guarantee, health, history, scoreboard, *standing)
+        with self._publishing:
+            before = self.public
+            if before is not None:
+                if self._concurrent and (now.releases, now.rounds) < (before.releases, before.rounds):
+                    return  # another thread looked later and was faster
+                began = getattr(self._mine, "began", None)
+                for episode in range(before.releases, now.releases):
+                    logs.event("released", episode=episode)
+                    if began is not None:
+                        self.on_release(time.monotonic() - began)
+            self.public = now
 
 
 _PLAYED: Final = Ready(True, "rounds are played")

@@ -347,7 +347,8 @@ class SqliteStore(SqlStore):
         """See :class:`fliphat.policies.engine.keeping.Keeper`."""
         with self:
             for row, code in zip(rows, codes, strict=True):
-                number, value = first_round + int(row), float(code)
+                # SQLite keeps no sign of a zero: what is read back would not have the checksum of -0.0.
+                number, value = first_round + int(row), float(code) + 0.0
                 self._held.rewards.append((number, value, 0, checksum(number, value)))
             self._held.late += late
             self._done()
