@@ -228,15 +228,28 @@ def test_a_lift_shows_when_it_was_said_to():
     assert "one above 0.02 could be seen with more rounds" in _unknown([facts([0.0], 0)], board, True, 10)
 
 
+def test_what_was_cut_before_rewards_were_found_is_not_taken_for_what_was_earned():
+    """Rewards from -50 to -49 looked like -47 while they were cut at a range that was too high."""
+    policy, rng = FLIPHAT(2, 2, 3.0, 1e-5, arms=3, seed=1), np.random.default_rng(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HealthWarning)
+        while policy.rounds < 20_000:
+            decisions = policy.select_batch(rng.uniform(-1, 1, (policy.remaining, 2)))
+            won = rng.random(len(decisions.arms)) < np.array([0.1, 0.2, 0.7])[decisions.arms]
+            policy.update_batch(decisions, won - 50.0)
+    assert policy._engine.known.began > 3 and policy.health.ok, str(policy.health)
+
+
 # PrivateLinear
 
 
-def linear(rewarded, size=1.0, episodes=10, epsilon=2.0, paid=1.0, spoiled=None, **more):
+def linear(rewarded, size=1.0, episodes=10, epsilon=2.0, paid=1.0, spoiled=None, seed=5, **more):
     """A policy that played episodes of contexts in the ball; `rewarded` says the chance of a reward."""
-    policy = PrivateLinear(3, 6, epsilon, 1e-3, context_norm=2.0**0.5, guard=spoiled is None, seed=5, **more)
+    guard = spoiled is None
+    policy = PrivateLinear(3, 6, epsilon, 1e-3, context_norm=2.0**0.5, guard=guard, seed=seed, **more)
     if spoiled is not None:
         policy._engine.rule.chooser = lambda known: LinearRule.chooser(policy._engine.rule, spoiled(known))
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(seed + 2)
     while len(policy.history) < episodes:
         contexts = rng.uniform(-1, 1, (policy.remaining, 6)) * size
         decisions = policy.select_batch(contexts)
@@ -274,16 +287,20 @@ def test_a_dense_policy_that_loses_to_a_constant_arm_says_so_unless_it_may_not_b
     def upside_down(known):
         return dataclasses.replace(known, draws=-known.draws)
 
-    # A first episode in which all arms are shown often: one that is made to lose never shows the best again.
-    given = {
-        "rewarded": lambda contexts, arms: np.where(arms == 1, 0.9, 0.1),
-        "first_episode": 300,
-        "epsilon": 8.0,
-    }
-    losing = linear(**given, episodes=8, spoiled=upside_down)
-    assert "less than always playing 1" in str(losing.health)
-    well = linear(**given, episodes=8)
-    assert well.health.ok
+    def losing(first, seed):
+        return linear(pays, episodes=14, spoiled=upside_down, first_episode=first, seed=seed)
+
+    def pays(contexts, arms):
+        return np.where(arms == 1, 0.9, 0.1)
+
+    for seed in range(4):
+        assert "less than always playing 1" in str(losing(100, seed).health)
+    # By itself the first episode has 47 rounds, 15 of the best arm, which is never shown again: in one run of
+    # three its mean has too large an error. The other words, if any, are not that all is well.
+    found = [str(losing(None, seed).health) for seed in range(8)]
+    assert sum("less than always playing 1" in said for said in found) >= 4
+    assert "no sign of trouble" not in found
+    assert all(linear(pays, episodes=14, first_episode=first).health.ok for first in (None, 100))
 
 
 def test_contexts_that_are_far_shorter_than_their_norm_are_named():

@@ -56,6 +56,23 @@ def test_the_status_is_what_is_public(make, tmp_path):
         assert not re.search("reward", str(told["releases"])) and "late" not in told and "pending" not in told
 
 
+def test_what_is_not_known_yet_is_told_and_shown(tmp_path):
+    """Too few rounds to say whether the policy learns is neither "no sign of trouble" nor a finding."""
+    with served(lambda: linear(tmp_path / "s")) as server:
+        told = server.ask("GET", "/status", token=None)[1]
+        assert told["findings"] == [] and told["health"].startswith("nothing was measured yet")
+        play(server, linear, 60)
+        told = server.ask("GET", "/status", token=None)[1]
+        assert told["released"] > 2 and told["findings"] == []
+        assert told["health"].startswith("not known yet whether the policy earns more than uniform play")
+        # How many rounds there are until the next release is told elsewhere.
+        assert told["health"] == server.owner._policy.health.unknown
+    shown_where_nothing_is_found = (
+        page.shown().body.decode().split("told.findings.length")[1].split('at("earns")')[0]
+    )
+    assert "told.health" in shown_where_nothing_is_found
+
+
 def test_the_page_is_one_file_that_may_ask_this_server_alone(tmp_path):
     with served(lambda: sparse(tmp_path / "s")) as server, server.raw() as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -90,7 +107,7 @@ def test_a_browser_shows_where_the_policy_is(tmp_path):
         seen = shown(server)
         assert re.search(r"<b>20</b><span[^>]*>rounds played", seen) and ">ready</span>" in seen
         assert "&lt;b&gt;blue&lt;/b&gt;" in seen and "<span><b>blue" not in seen  # an arm's name is text
-        assert "epsilon = 1.0" in seen and "POST /select" in seen
+        assert "epsilon = 1.0" in seen and "POST /select" in seen and "<p>Not known yet whether" in seen
         go_on = threading.Event()
         server.owner._policy._select_each = lambda *_: go_on.wait(60)
         waiting = threading.Thread(

@@ -162,14 +162,13 @@ class Board:
         noise = self.reward_noise + mean**2 * of_counts
         return Interval(self.center + mean, math.sqrt(noise / n**2 + variance / n))
 
-    @cached_property
-    def spread(self) -> float:
-        """Standard deviation of rewards, at most."""
+    def spread(self, clearly: float = _GUARD) -> float:
+        """Return the standard deviation of rewards, at most, by so many standard errors of their variance."""
         n, mean = self.present, self.reward.mean - self.center
         # Noise in squares is that in rewards times half the range, which both noises tell.
         half = math.sqrt(self.reward_noise / max(self.count_noise, 1e-300))
         noise = math.sqrt(self.reward_noise) * math.hypot(half, 2 * mean)
-        return math.sqrt(max(self.squares / n - mean**2, 0.0) + _GUARD * noise / n)
+        return math.sqrt(max(self.squares / n - mean**2, 0.0) + clearly * noise / n)
 
     def share(self, name: str) -> Interval:
         """Return the share of rounds that were "clipped" or "cut"."""
@@ -348,7 +347,8 @@ class Earned:
             return low - 2 * max(below, 0.0) * width, high + 2 * max(above, 0.0) * width
         if clipped.mean + _GUARD * clipped.error > _CUT_REWARDS:
             return None
-        half = _RANGE_SPREADS * board.spread + _GUARD * mean.error
+        # One error is enough: four deviations leave room, and what is cut after all is seen.
+        half = _RANGE_SPREADS * board.spread(1.0) + _GUARD * mean.error
         return (max(mean.mean - half, low), min(mean.mean + half, high)) if 4 * half < width else None
 
     def to_record(self) -> dict[str, Any]:

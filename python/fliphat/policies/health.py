@@ -142,7 +142,7 @@ def _findings(
     # One that is locked on the best constant arm it knows of has no better one to be told.
     found: list[str | None] = [
         *_earnings(board, clearly, locked if arm != board.best_arm else ""),
-        _dropped(history, board, max(clearly, _DROP)),
+        _dropped(history[getattr(known, "began", 0) :], board, max(clearly, _DROP)),
         _contexts_cut(board, settings),
     ]
     if earned is not None and board.clipped is not None:
@@ -174,7 +174,7 @@ def _unknown(
         return ""
     uniform = _uniform(board, board.uniform)
     lift = board.recent.less(uniform)
-    if not lift.low <= 0 <= lift.high:
+    if lift.low > 0:  # what is below 0, but not clearly, is no finding
         return _arms_unknown(board, locked)
     told = f"not known yet whether the policy earns more than uniform play: its lift is {_interval(lift)}"
     # More rounds of the policy's own leave the error of uniform play.
@@ -201,7 +201,7 @@ def _arms_unknown(board: Scoreboard, locked: str) -> str:
     lift, constant = board.lift_over_arm, board.constant
     if lift is None or constant is None or len(board.arms) == 1:
         return ""
-    if lift.low < -_SMALL_LOSS * abs(constant.mean) and lift.high >= 0:
+    if lift.low < -_SMALL_LOSS * abs(constant.mean):
         return (
             f"not known yet whether the policy earns more than always playing {board.best_arm!r}: its lift "
             f"is {_interval(lift)}{locked and '; '}{locked}"
@@ -291,8 +291,8 @@ def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
 
 
 def _dropped(history: Sequence[EpisodeFacts], board: Scoreboard, clearly: float) -> str | None:
-    """Return that rewards fell to what uniform play earns, or below."""
-    if len(history) < 3 or board.uniform is None:  # the first one was played uniformly
+    """Return that rewards fell to what uniform play earns, or below; the first episode was played so."""
+    if len(history) < 3 or board.uniform is None:
         return None
     boards = [facts.board for facts in history if facts.board is not None][1:]
     rounds = np.cumsum([one.rounds for one in boards])
@@ -360,11 +360,11 @@ def _equal(earned: Earned, settings: Any) -> str | None:
     if board is None or settings.reward_range is None:
         return None
     low, high = settings.reward_range
-    if board.spread > _EQUAL * (high - low) or board.share("clipped").low > 0:
+    if board.spread() > _EQUAL * (high - low) or board.share("clipped").low > 0:
         return None
     return (
         f"rewards hardly differ: all are about {_interval(board.reward)}, with a standard deviation of at "
-        f"most {board.spread:.2g}: there is nothing to learn, or reward_range = ({low:g}, {high:g}) is far "
+        f"most {board.spread():.2g}: there is nothing to learn, or reward_range = ({low:g}, {high:g}) is far "
         f"too wide"
     )
 

@@ -6,7 +6,9 @@ import pytest
 from scipy import stats
 
 from fliphat import FLIPHAT, Iht, _native, cli
-from fliphat.lab.audit import Case, Finding, audit_case
+from fliphat.fit.board import BOARD_SQUARED
+from fliphat.fit.dense.parts import NAMES
+from fliphat.lab.audit import Case, Finding, audit_case, linear
 from fliphat.lab.audit import pursuit as _audit_pursuit
 from fliphat.lab.audit.bounds import bound_event, choose_event, clopper_pearson, epsilon_bound
 from fliphat.lab.audit.fliphat import database_cases
@@ -39,7 +41,7 @@ def test_a_policy_in_a_database_keeps_its_claim_and_its_control_is_caught():
 def test_there_are_controls_and_claims():
     controls = [case.name for case in CASES if case.broken is not None]
     assert len(CASES) - len(controls) >= 20
-    assert len(controls) == 29
+    assert len(controls) == 30
     assert "FLIPHAT, pursuit, a pick that follows another, noise at 2/3" in controls
     assert "FLIPHAT, noise at 2/3 of what is needed" in controls
     assert "FLIPHAT, an episode's rows used twice" in controls
@@ -136,6 +138,12 @@ def test_chances_of_picks_are_those_that_the_kernel_draws(signed):
     assert stats.chisquare(drawn, 20_000 * np.exp(call.log_chances())).pvalue > 1e-6
     again = np.bincount(call.drawn(20_000, None), minlength=len(call.outcomes))
     assert stats.chisquare(again, 20_000 * np.exp(call.log_chances())).pvalue > 1e-6
+
+
+def test_the_scoreboards_case_moves_its_numbers_as_far_as_they_were_charged_for():
+    first, second = linear._lived(0, 0, linear._REWARDS)
+    (one,), (other,) = ([part for part in life[0] if part.name == NAMES["board"]] for life in (first, second))
+    assert ((one.added - other.added) ** 2).sum() == BOARD_SQUARED
 
 
 def test_the_exact_price_leaves_no_slack():

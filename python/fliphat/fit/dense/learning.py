@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,9 @@ from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 __all__ = ["arm_values", "best_constant", "learn"]
 
 _Floats = npt.NDArray[np.float64]
+
+#: Standard errors by which the best arm is compared with others, about.
+_ERRORS: Final = 2.6
 
 
 def learn(
@@ -256,11 +260,23 @@ def _uniform_play(first: ArmScores) -> tuple[float, float]:
     return mean, noise / rounds**2 + 0.25 / rounds
 
 
+def _first_values(known: KnownLinear) -> tuple[_Floats, _Floats]:
+    """Return arms' mean rewards in the first episode, which was played uniformly, and their variances."""
+    first, constants = known.scores[known.began], known.constants
+    counts = np.maximum(first.counts, max(first.count_noise, 1.0))
+    level = np.clip(first.rewards / counts, -0.5, 0.5)
+    variance = np.clip(0.25 - level**2, constants.least_spread, constants.spread) / counts
+    variance += (first.reward_noise**2 + (level * first.count_noise) ** 2) / counts**2
+    later = (0, known.groups - len(counts))  # arms that came since
+    return np.pad(level, later), np.pad(variance, later, constant_values=np.inf)
+
+
 def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     """Return what each arm would earn if everybody was shown it, as far as rewards are linear.
 
     An arm that is shown to few is known for those: how far coefficients are off, by their draws that are
-    `width` standard deviations apart, is a part of the error.
+    `width` standard deviations apart, is a part of the error. Later releases have noise, but no rounds, of an
+    arm that is no longer shown: the first, uniform episode alone may know it better.
     """
     low, high = known.reward_range
     own = _in_map(known)
@@ -275,6 +291,8 @@ def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     moved = np.einsum("nkd,kd->nk", known.draws[:, :, :-1], middle - means)
     variance = variance + (moved.std(axis=0) / max(width, 1e-3)) ** 2
     variance += own.noise[known.dim] / counts**2 + (level * count_noise / counts) ** 2
+    at_first, doubt = _first_values(known)
+    found, variance = np.where(doubt < variance, at_first, found), np.minimum(doubt, variance)
     return [
         Interval((low + high) / 2 + (high - low) * float(value), (high - low) * math.sqrt(one))
         for value, one in zip(found, variance, strict=True)
@@ -283,11 +301,11 @@ def arm_values(known: KnownLinear, width: float) -> list[Interval]:
 
 def best_constant(known: KnownLinear, width: float, active: list[int]) -> tuple[int, Interval]:
     """Return the best arm for everybody, and what it earns: the best of several looks better than it is."""
-    values = arm_values(known, width)
-    luck = math.sqrt(2 * math.log(max(len(active), 1)))
-    lower = {slot: values[slot].mean - luck * values[slot].error for slot in active}
-    best = max(lower, key=lambda slot: lower[slot])
-    return best, Interval(lower[best], values[best].error)
+    values, chances = arm_values(known, width), 2 * math.log(max(len(active), 1))
+    best = max(active, key=lambda slot: values[slot].mean - math.sqrt(chances) * values[slot].error)
+    # One of K numbers is sqrt(z^2 + 2 log K) errors off about as often as a single one is z errors off.
+    luck = math.sqrt(_ERRORS**2 + chances) - _ERRORS
+    return best, Interval(values[best].mean - luck * values[best].error, values[best].error)
 
 
 def _arm_means(found: _Floats, noise: _Floats, counts: _Floats) -> tuple[_Floats, _Floats]:

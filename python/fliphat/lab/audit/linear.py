@@ -10,14 +10,17 @@ nearly as far as any two rows do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native
+from fliphat.fit.board import BOARD_SQUARED
 from fliphat.fit.dense import Dense, DenseSettings, parts
 from fliphat.fit.dense.arms import ArmTable
 from fliphat.fit.dense.chain import FIRST_WEIGHT
@@ -36,6 +39,9 @@ _DIM, _ROUNDS = 2, 12
 #: Context, arm and reward of the person on the two sides; contexts are cut to the ball.
 _SIDES: Final = (((1e9, 0.0), 0, 1.0), ((-1e9, 0.0), 0, 1.0))
 _AXES: Final = (((1e9, 0.0), 0, 1.0), ((0.0, 1e9), 1, 1.0))
+
+#: A reward and a context that are cut, and a reward at the other end: no rows differ more on the board.
+_REWARDS: Final = (((1e9, 0.0), 0, 2.0), ((0.0, 0.0), 0, 0.0))
 
 #: Native cases make about this many runs in the time of one here.
 _COST = 10
@@ -96,6 +102,8 @@ def linear_cases() -> list[Case]:
             lambda: _chained([4, 5, 6, 7, 8, 9], again=True),
             "the releases of two copies",
         ),
+        _board_case("the five numbers of its scoreboard"),
+        _board_case("its scoreboard with half the noise", 0.5, "half of the noise is missing"),
         boundary_case("PrivateLinear, an episode that ends when rewards are high"),
     ]
 
@@ -167,14 +175,33 @@ def _parts(noise: _native.RecordingNoise) -> list[TotalPart]:
     return [TotalPart(*call) for _, *call in noise.calls]
 
 
+def _board_case(name: str, noise: float = 1.0, broken: str | None = None) -> Case:
+    """Return a case of the scoreboard alone, at the price of its own share."""
+    fit = _fit()
+    variance = fit.plan(0, fit.begin()).steps["board"].variance
+    mu = (BOARD_SQUARED / variance) ** 0.5
+    epsilon, normal = mu / 2, NormalDist()
+    delta = normal.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * normal.cdf(-mu / 2 - epsilon / mu)
+
+    def record() -> _Both:
+        board = parts.NAMES["board"]
+        first, second = (
+            [[part for part in release if part.name == board] for release in life]
+            for life in _lived(0, 0, _REWARDS)
+        )
+        return _less((first, second), noise) if broken else (first, second)
+
+    return Case(f"PrivateLinear, {name}", epsilon, delta, _counting(record), broken, cost=_COST)
+
+
 # Controls
 
 
-def _less(both: _Both) -> _Both:
-    """Return the same with two thirds of the noise."""
+def _less(both: _Both, share: float = 2 / 3) -> _Both:
+    """Return the same with a share of the noise."""
 
     def part(one: TotalPart) -> TotalPart:
-        return one._replace(sigmas=(one.sigmas * (2 / 3)).astype(np.uint64))
+        return one._replace(sigmas=(one.sigmas * share).astype(np.uint64))
 
     first, second = ([[part(one) for one in release] for release in life] for life in both)
     return first, second
