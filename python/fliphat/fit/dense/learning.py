@@ -311,8 +311,8 @@ def best_constant(known: KnownLinear, width: float, active: list[int]) -> tuple[
 def _arm_means(known: KnownLinear, own: Weighted, counts: _Floats) -> tuple[_Floats, _Floats]:
     """Return means of arms' rows, drawn to that of all, and the variance of the noise left in an entry.
 
-    An arm's constant is its mean reward less what coefficients make of its mean row: noise in the latter hides
-    which arm is better for most people. So the mean of all is also taken from what columns released.
+    An arm's constant is its mean reward less what coefficients make of its mean row. With few rows noise in
+    that row is most of what is lost, so the mean of all is also taken from what columns released.
     """
     d = known.dim
     found, noise = own.sums[:, d + 1 : -1] / counts[:, None], float(own.noise[d + 1 : -1].mean())
