@@ -1,6 +1,7 @@
 """The durable policy: reopening, refusing, and being cut off at every point of every call."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import sqlite3
@@ -16,12 +17,12 @@ import scipy.sparse as sp
 
 from fliphat import FLIPHAT
 from fliphat.fit.iht.fit import IhtFit
-from fliphat.policies import StoreError
+from fliphat.policies import CopyError, StoreError
 from fliphat.policies.engine import faults
 from fliphat.policies.store import sqlite, tables
 from fliphat.policies.store.inspect import inspect_path
 from policy_model import DIM, GROWTH, Model, same
-from small_store import FIRST, crash_at, kill, open_store, points_of, twins
+from small_store import FIRST, crash_at, kill, open_store, points_of, reader, twins
 
 # Reopening
 
@@ -108,6 +109,70 @@ def test_a_second_process_gets_a_clear_error(tmp_path):
         open_store(tmp_path)
     policy.close()
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_of_processes_that_begin_one_store_at_once_one_plays(tmp_path):
+    """The others get a clear error, wherever they were when the first one had tidied up."""
+    fork, told = multiprocessing.get_context("fork"), multiprocessing.get_context("fork").Queue()
+    began = fork.Barrier(4)
+
+    def begin(path):
+        began.wait()
+        try:
+            policy = open_store(path)
+            told.put("plays")
+            began.wait()
+            policy.close()
+        except StoreError as error:
+            told.put(str(error))
+            began.wait()
+        except BaseException as error:
+            told.put(repr(error))
+            raise
+
+    for number in range(5):
+        processes = [fork.Process(target=begin, args=(tmp_path / str(number),)) for _ in range(4)]
+        for one in processes:
+            one.start()
+        answers = sorted(told.get(timeout=30) for _ in processes)
+        for one in processes:
+            one.join()
+        assert answers[0] == "plays" and all("is in use by another process" in one for one in answers[1:])
+
+
+@pytest.mark.parametrize("act", ["select", "update", "forget", "save", "flush"])
+def test_an_owner_whose_lock_was_lost_does_nothing_after_another_opened_the_store(tmp_path, fits, act):
+    policy = open_store(tmp_path / "s", durability="batch")
+    decisions = [policy.select(ONES) for _ in range(FIRST)]
+    (tmp_path / "s" / "lock").unlink()  # or a file system that keeps no locks
+    with open_store(tmp_path / "s") as other:
+        call = {
+            "select": lambda: policy.select(ONES),  # which would release
+            "update": lambda: policy.update(decisions[0], 1.0),  # into rows that the other may have fitted
+            "forget": policy.forget,
+            "save": lambda: policy.save(tmp_path / "file"),
+            "flush": policy.flush,
+        }[act]
+        for _ in range(2):
+            with pytest.raises((StoreError, CopyError)):
+                call()
+            call = policy.flush
+        assert not policy.history and not (tmp_path / "file").exists()
+        other.select(ONES)
+        assert len(other.history) == len(fits.calls) == 1
+
+
+def test_a_store_stays_where_it_is_when_the_working_directory_changes(tmp_path, monkeypatch, fits):
+    monkeypatch.chdir(tmp_path)
+    policy = open_store("s")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    with reader(tmp_path / "s"):  # a mark is written beside the file
+        for _ in range(FIRST + 1):
+            policy.select(ONES)
+    policy.save("file")
+    assert FLIPHAT.load(tmp_path / "elsewhere" / "file").rounds == FIRST + 1
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_other_directories_are_refused(tmp_path):

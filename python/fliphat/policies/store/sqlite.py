@@ -54,6 +54,7 @@ _LOST: Final = (
     "last used, with what lies beside it; if no round was ever played with this store, remove the directory "
     "and begin anew"
 )
+_OPENINGS: Final = "SELECT openings FROM fliphat_policy"
 _STATEMENTS: Final = tables.tables("INTEGER", " WITHOUT ROWID")
 
 _Result = TypeVar("_Result")
@@ -137,7 +138,8 @@ class SqliteStore(SqlStore):
         room: int,
         arms: Any,
     ) -> None:
-        self.path, self.settings, self._durability = Path(path), settings, durability
+        # Absolute: files beside the database are found whatever the working directory becomes.
+        self.path, self.settings, self._durability = Path(path).absolute(), settings, durability
         self._failed, self._synced = False, time.monotonic()
         self._log_tried: float | None = None  # when a log that should be empty could not be emptied
         self._held = _Held()
@@ -149,7 +151,13 @@ class SqliteStore(SqlStore):
         self._lock: io.FileIO | None = None
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_new(self.path):
-            self._create(policy, options, secret, room, arms)
+            files.sync_directory(self.path.parent)
+            try:
+                self._create(policy, options, secret, room, arms)
+            except (OSError, sqlite3.Error):
+                # Another policy was faster, and has tidied up behind this one.
+                if not (self.path / FILE).exists():
+                    raise
         try:
             # After the file: a lock without one is a store that lost it.
             self._lock = io.FileIO(files.create_private(self.path / "lock"), "r+")
@@ -164,6 +172,7 @@ class SqliteStore(SqlStore):
                 _refuse_lost_log(_Transaction(self._connection), _in_log(self.path))
                 self.kept = self.run("open", lambda tx, again: self.join(tx, policy, options))
                 self._check_tables()
+                self._settle_log()  # what a process that was killed had committed is shown soon
             _LIVE.add(self)
         except BaseException:
             self.close()
@@ -181,8 +190,7 @@ class SqliteStore(SqlStore):
                     connection.execute(statement)
                 self.make(_Transaction(connection), policy, options, secret, room, arms)
                 connection.execute("COMMIT")
-            with contextlib.suppress(FileExistsError):  # another policy was faster
-                _rename_to_new(new, self.path / FILE)
+            _rename_to_new(new, self.path / FILE)
         finally:
             for left in self.path.glob(new.name + "*"):
                 left.unlink(missing_ok=True)
@@ -226,6 +234,9 @@ class SqliteStore(SqlStore):
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS if sync else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
         try:
+            # The lock makes a clear error early. This keeps a second owner out, also where the lock was lost.
+            if name != "open" and connection.execute(_OPENINGS).fetchone() != (self.opening,):
+                raise StoreError("the store was opened by another policy, which goes on: this one can't")
             result = work(_Transaction(connection))
             faults.reached(f"{name} written")
             connection.execute("COMMIT")
@@ -237,13 +248,16 @@ class SqliteStore(SqlStore):
             self._synced = time.monotonic()
         faults.reached(f"{name} durable")
         if name in ("commit", "hand over", "empty"):
-            # What must not be undone leaves the log before anybody sees it, what was erased at once.
-            if not self._empty_log() and name != "empty":
-                self._write_mark()
+            self._settle_log()
             faults.reached(f"{name} moved")
         elif self._log_tried is not None and time.monotonic() - self._log_tried >= _GROUP:
             self._empty_log()
         return result
+
+    def _settle_log(self) -> None:
+        """Let what must not be undone leave the log before anybody sees it, and what was erased at once."""
+        if not self._empty_log():
+            self._write_mark()
 
     def _empty_log(self) -> bool:
         """Move the log to the file; False if somebody reads, for whom nobody waits."""
@@ -400,12 +414,10 @@ class SqliteStore(SqlStore):
         """See :class:`fliphat.policies.engine.keeping.Keeper`."""
         with self:
             self._write_held()
-            if self._durability == "batch" and _SYNCHRONOUS != "OFF":
-                log = self.path / (FILE + "-wal")
-                if log.exists():
-                    with open(log, "rb+", buffering=0) as file:
-                        files.sync(file.fileno())
-                self._synced = time.monotonic()
+            if self._durability == "batch":  # a write that is synced, and with it all before
+                self._transaction(
+                    "flush", lambda tx: tx.do("UPDATE fliphat_policy SET late = late"), sync=True
+                )
 
     def refuse_until_reopened(self) -> None:
         """See :class:`fliphat.policies.engine.keeping.Keeper`."""
