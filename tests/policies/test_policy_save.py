@@ -193,9 +193,8 @@ def test_a_load_cut_off_leaves_one_copy(tmp_path, monkeypatch, point):
 
 
 def test_a_load_that_was_cut_off_is_not_saved_again_beside_whoever_loads_the_file_next(tmp_path, monkeypatch):
-    fits, policy, file = Fits(monkeypatch), make(), tmp_path / "file"
-    play(policy, 1, 3)
-    policy.save(file)
+    policy, file = make(), tmp_path / "file"
+    policy.save(file)  # without rows, which keep the file locked for as long as they are read
     loaded, close = [], io.FileIO.close
 
     class File(io.FileIO):
@@ -210,7 +209,7 @@ def test_a_load_that_was_cut_off_is_not_saved_again_beside_whoever_loads_the_fil
     with pytest.raises(Cut):
         FLIPHAT.load(file)
     fits = Fits(monkeypatch)
-    assert loaded[0].rounds == 3 and not list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
     assert live_copies(tmp_path, loaded[0], fits) == 1
 
 
