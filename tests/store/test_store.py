@@ -361,6 +361,11 @@ def test_full_durability_syncs_every_call_and_batch_does_not(tmp_path, monkeypat
         for _ in range(9):
             policy.update(policy.select(np.ones((1, DIM))), 1.0)
         counts[durability] = sum(asked), len(asked)
+        log = (tmp_path / durability / "policy.sqlite3-wal").stat().st_size
+        policy.flush()
+        if durability == "batch":  # a write of its own, which is synced with all before it
+            assert asked[-1] and list(store.rows_of("PRAGMA synchronous")) == [(2,)]
+            assert (tmp_path / durability / "policy.sqlite3-wal").stat().st_size > log
         policy.close()
     assert counts == {"full": (19, 19), "batch": (0, 19)}
 

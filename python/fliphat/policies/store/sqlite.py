@@ -61,17 +61,14 @@ _Result = TypeVar("_Result")
 _LIVE: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
 
 
-class _Transaction:
+class _Connection(sqlite3.Connection):
     """See :class:`fliphat.policies.store.sql.Transaction`."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
     def do(self, sql: str, *given: Any) -> int:
-        return self._connection.execute(sql, given).rowcount
+        return self.execute(sql, given).rowcount
 
     def all(self, sql: str, *given: Any) -> list[Any]:
-        return self._connection.execute(sql, given).fetchall()
+        return self.execute(sql, given).fetchall()
 
 
 class _Tallies:
@@ -118,9 +115,6 @@ class _Held:
         self.users: tuple[bool, str | None] | None = None
         self.late = 0
 
-    def __bool__(self) -> bool:
-        return bool(self.rounds or self.rewards or self.late)
-
 
 class SqliteStore(SqlStore):
     """The open directory of one live policy."""
@@ -146,7 +140,7 @@ class SqliteStore(SqlStore):
         self._users_told = False
         self.users = _Tallies(self, "users", "rounds", int)
         self.keys = _Tallies(self, "keys", "id, arm, valid, episode, probability", _decision)
-        self._connection: sqlite3.Connection | None = None
+        self._connection: _Connection | None = None
         # A file object, which closes itself if an interrupt keeps `close` from doing it.
         self._lock: io.FileIO | None = None
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -166,10 +160,13 @@ class SqliteStore(SqlStore):
             for stray in self.path.glob(_NEW + "*"):
                 stray.unlink(missing_ok=True)
             files.sync_directory(self.path)
-            self._connection = _connected(self.path / FILE)
+            with _telling_damage():
+                self._connection = _connected(self.path / FILE)
+                for choice in ("journal_mode = WAL", f"synchronous = {_SYNCHRONOUS}", "secure_delete = ON"):
+                    self._connection.execute(f"PRAGMA {choice}")
             self._check()
             with _telling_damage():
-                _refuse_lost_log(_Transaction(self._connection), _in_log(self.path))
+                _refuse_lost_log(self._connection, _in_log(self.path))
                 self.kept = self.run("open", lambda tx, again: self.join(tx, policy, options))
                 self._check_tables()
                 self._settle_log()  # what a process that was killed had committed is shown soon
@@ -183,12 +180,12 @@ class SqliteStore(SqlStore):
         new = self.path / (_NEW + os.urandom(8).hex())
         os.close(files.create_private(new, exclusive=True))  # SQLite gives its own files the mode of this one
         try:
-            with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
+            with contextlib.closing(_connected(new)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in _STATEMENTS:
                     connection.execute(statement)
-                self.make(_Transaction(connection), policy, options, secret, room, arms)
+                self.make(connection, policy, options, secret, room, arms)
                 connection.execute("COMMIT")
             _rename_to_new(new, self.path / FILE)
         finally:
@@ -196,11 +193,10 @@ class SqliteStore(SqlStore):
                 left.unlink(missing_ok=True)
 
     def _check(self) -> None:
-        assert self._connection is not None
         with _telling_damage():
-            if not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            if not self._open.all("SELECT 1 FROM sqlite_master"):
                 raise StoreError(f"the store's file {FILE!r} is empty: {_LOST}")
-            if self._connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+            if self._open.all("PRAGMA quick_check(1)") != [("ok",)]:
                 raise StoreError(f"the store's file {FILE!r} is damaged: {_LOST}")
 
     def _check_tables(self) -> None:
@@ -222,14 +218,18 @@ class SqliteStore(SqlStore):
         with self:
             self._write_held()
             if name in ("look", "rows"):
-                assert self._connection is not None
                 with _telling_damage() if name == "rows" else contextlib.nullcontext():
-                    return work(_Transaction(self._connection), False)
-            return self._transaction(name, lambda tx: work(tx, False), sync=True)
+                    return work(self._open, False)
+            return self._transaction(name, work, sync=True)
 
-    def _transaction(self, name: str, work: Callable[[Transaction], _Result], *, sync: bool) -> _Result:
-        connection = self._connection
-        assert connection is not None
+    @property
+    def _open(self) -> _Connection:
+        if self._connection is None:
+            raise StoreError(f"store {str(self.path)!r} was closed: open it again")
+        return self._connection
+
+    def _transaction(self, name: str, work: Work[_Result], *, sync: bool) -> _Result:
+        connection = self._open
         if self._durability == "batch":
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS if sync else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
@@ -237,7 +237,7 @@ class SqliteStore(SqlStore):
             # The lock makes a clear error early. This keeps a second owner out, also where the lock was lost.
             if name != "open" and connection.execute(_OPENINGS).fetchone() != (self.opening,):
                 raise StoreError("the store was opened by another policy, which goes on: this one can't")
-            result = work(_Transaction(connection))
+            result = work(connection, False)
             faults.reached(f"{name} written")
             connection.execute("COMMIT")
         except BaseException:
@@ -261,12 +261,12 @@ class SqliteStore(SqlStore):
 
     def _empty_log(self) -> bool:
         """Move the log to the file; False if somebody reads, for whom nobody waits."""
-        assert self._connection is not None
-        self._connection.execute("PRAGMA busy_timeout = 0")
+        connection = self._open
+        connection.execute("PRAGMA busy_timeout = 0")
         try:
-            ((busy, _, _),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            ((busy, _, _),) = connection.all("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
-            self._connection.execute("PRAGMA busy_timeout = 10000")
+            connection.execute("PRAGMA busy_timeout = 10000")
         self._log_tried = time.monotonic() if busy else None
         return not busy
 
@@ -285,13 +285,13 @@ class SqliteStore(SqlStore):
         files.sync_directory(self.path)
 
     def _write_held(self) -> None:
-        if self._held:
-            held, self._held = self._held, _Held()
-            self._transaction("calls", lambda tx: self._write(held), sync=self._durability != "batch")
+        held = self._held
+        if held.rounds or held.rewards or held.late:
+            self._held = _Held()
+            sync = self._durability != "batch" or time.monotonic() - self._synced >= _GROUP
+            self._transaction("calls", functools.partial(self._write, held), sync=sync)
 
-    def _write(self, held: _Held) -> None:
-        connection = self._connection
-        assert connection is not None
+    def _write(self, held: _Held, connection: Any, again: bool) -> None:
         if held.users is not None:
             connection.execute(
                 "UPDATE fliphat_policy SET with_users = ?, user_kind = coalesce(user_kind, ?)", held.users
@@ -321,18 +321,13 @@ class SqliteStore(SqlStore):
 
     def _done(self) -> None:
         """Finish a call: write it now, unless all calls are written together."""
-        if self._durability == "group":
-            return
-        if self._held:
-            held, self._held = self._held, _Held()
-            now = time.monotonic()
-            sync = self._durability == "full" or now - self._synced >= _GROUP
-            self._transaction("calls", lambda tx: self._write(held), sync=sync)
+        if self._durability != "group":
+            self._write_held()
 
     # What a call appends
 
     def append_rounds(self, episode: Episode, played: PlayedRounds, rows: ChosenRows) -> None:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Keep played rounds, behind those that the open episode has."""
         with self:
             held, at = self._held, episode.filled
             first = episode.first_round + at
@@ -358,7 +353,7 @@ class SqliteStore(SqlStore):
             self._done()
 
     def append_rewards(self, first_round: int, rows: Any, codes: Any, late: int = 0) -> None:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Keep codes of rewards, by row of the open episode, and how many came too late."""
         with self:
             for row, code in zip(rows, codes, strict=True):
                 # SQLite keeps no sign of a zero: what is read back would not have the checksum of -0.0.
@@ -368,7 +363,7 @@ class SqliteStore(SqlStore):
             self._done()
 
     def empty(self, episode: int, first_round: int, rows: Any, expired: int, *, cancel: bool = False) -> Life:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Drop the contents of rows; a claim of the episode is taken back."""
 
         def work(tx: Transaction, again: bool) -> Life:
             for number in (first_round + int(row) for row in rows):
@@ -391,7 +386,7 @@ class SqliteStore(SqlStore):
         return self.run("cancel" if cancel else "empty", work)
 
     def was_handed_over(self) -> bool:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Whether a `hand_over` that was cut off was kept; if in doubt it was."""
         try:
             with reading(self.path) as tx:
                 return tx.all("SELECT handed_over FROM fliphat_policy")[0][0] is not None
@@ -399,28 +394,26 @@ class SqliteStore(SqlStore):
             return True
 
     def discard_rows(self) -> None:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Drop all rows and rewards."""
         self.run("empty", lambda tx, again: self.drop_rounds(tx, 0, 2**62))
 
     def rows_of(self, sql: str, *given: Any) -> Iterator[Any]:
         """Return what a query finds."""
-        if self._connection is None:
-            raise StoreError(f"store {str(self.path)!r} was closed: open it again")
-        return self._connection.execute(sql, given)
+        return self._open.execute(sql, given)
 
     # Opening and closing
 
     def flush(self) -> None:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Return when every call so far is durable."""
         with self:
             self._write_held()
             if self._durability == "batch":  # a write that is synced, and with it all before
                 self._transaction(
-                    "flush", lambda tx: tx.do("UPDATE fliphat_policy SET late = late"), sync=True
+                    "flush", lambda tx, again: tx.do("UPDATE fliphat_policy SET late = late"), sync=True
                 )
 
     def refuse_until_reopened(self) -> None:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Raise, now and in every later call."""
         self._failed = True
         with self:
             pass
@@ -485,9 +478,8 @@ def reading(path: Path) -> Iterator[Transaction]:
                 if (path / name).exists():
                     shutil.copyfile(path / name, copies / name)
             connection = _begin_to_read(copies / FILE, "rw", kept)
-        tx = _Transaction(connection)
-        _refuse_lost_log(tx, in_log)
-        yield tx
+        _refuse_lost_log(connection, in_log)
+        yield connection
 
 
 def _in_log(path: Path) -> list[Any] | None:
@@ -515,14 +507,12 @@ def _refuse_lost_log(tx: Transaction, in_log: list[Any] | None) -> None:
         )
 
 
-def _begin_to_read(path: Path, mode: str, kept: contextlib.ExitStack) -> sqlite3.Connection:
+def _begin_to_read(path: Path, mode: str, kept: contextlib.ExitStack) -> _Connection:
     if mode == "ro" and not path.with_name(path.name + "-shm").exists():
         raise sqlite3.OperationalError("nobody has it open: reading it in place would write files beside it")
-    uri = f"{path.resolve().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10)
-    kept.enter_context(contextlib.closing(connection))
+    connection = kept.enter_context(contextlib.closing(_connected(f"{path.resolve().as_uri()}?mode={mode}")))
     connection.execute("BEGIN")
-    connection.execute("SELECT name FROM sqlite_master").fetchall()
+    connection.all("SELECT name FROM sqlite_master")
     return connection
 
 
@@ -560,17 +550,11 @@ def _decision(identity: int, arm: int, valid: int, episode: int, chance: float) 
     return Decision(identity, arm, bool(valid), episode, chance)
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    with _telling_damage():
-        connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
-            connection.execute("PRAGMA secure_delete = ON")
-        except BaseException:
-            connection.close()
-            raise
-    return connection
+def _connected(where: Path | str) -> _Connection:
+    return sqlite3.connect(
+        where, uri=isinstance(where, str), isolation_level=None, timeout=10, check_same_thread=False,
+        factory=_Connection,
+    )  # fmt: skip
 
 
 def _is_new(path: Path) -> bool:
