@@ -297,26 +297,17 @@ def rare_residual(known: KnownSparse, told: Told) -> float:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PursuitPlan:
-    """One episode's fit: everything it will do.
-
-    Attributes
-    ----------
-    episode : int
-    steps : EpisodeSteps
-        Rows, picks, clips and coordinates.
-    release : PricedRelease
-        In the first episode, or where those are asked for again, three numbers of whole rows; then picks;
-        then one vector: gradients, second moments above the diagonal, the residuals' size and, in a bandit,
-        what the episode earned.
-    told : Told
-    units : ndarray, shape (dim,), or None
-        Public sizes of columns.
-    """
+    """One episode's fit: everything it will do."""
 
     episode: int
+    #: Rows, picks, clips and coordinates.
     steps: EpisodeSteps
+    #: In the first episode, or where those are asked for again, three numbers of whole rows; then picks; then
+    #: one vector: gradients, second moments above the diagonal, the residuals' size and, in a bandit, what
+    #: the episode earned.
     release: PricedRelease
     told: Told
+    #: Public sizes of columns, if there are any.
     units: npt.NDArray[np.float64] | None
     #: Rows of the fit, with or without a reward.
     rows: int
