@@ -19,9 +19,10 @@ a step of 1 diverges there. How these numbers were found, and how they do elsewh
 
 **Why a regression's differ.** A bandit's arm depends on which coordinates an estimate has and on their
 proportions; a small clip and a large share for picks buy just that, and the values may be too small. A
-regression is judged by its values. Each was measured in the other's place (figures in ``docs/reproduction.md``):
-the regression with the bandit's has 3 to about 30 times the squared error, the bandit with the regression's up
-to a fifth more regret in the published setting and up to 28 times as much where all contexts are correlated.
+regression is judged by its values. Each was measured in the other's place (``docs/reproduction.md``): the
+regression with the bandit's numbers has 3 to about 30 times the squared error, the bandit with the
+regression's up to a fifth more regret in the published setting and up to 28 times as much where all contexts
+are correlated.
 
 The l1 radius is where Cauchy-Schwarz puts an s-sparse coefficient vector that explains rewards of twice the
 stated scale: it should not bind, and leaves room for correlated features and for scales declared too small.
