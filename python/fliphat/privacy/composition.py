@@ -189,11 +189,6 @@ def grid(epsilon: float, menu: Sequence[Fit], *, users: int = 1, cells: int | No
 
     The step is such that chords add at most ``2/(3 cells^2)`` to the variance of the loss. A single size of
     picks gets a step that divides it, which halves the work.
-
-    Examples
-    --------
-    >>> grid(1.0, [[Pick(0.5), Gaussian(0.25)]], cells=16).below
-    45
     """
     if cells is not None:
         return _grid(epsilon, menu, cells)[0]
