@@ -22,7 +22,7 @@ from fliphat.fit.options import Iht, PerEpisode, Pursuit, per_episode
 from fliphat.fit.pursuit.constants import Tuning
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
-__all__ = ["EngineSettings", "Settings", "complete", "read_constants", "written_constants"]
+__all__ = ["EngineSettings", "Settings", "read_constants", "written_constants"]
 
 _LARGEST_DIM: Final = 2**31 - 1
 _FUNCTION: Final = "a function"
@@ -242,7 +242,7 @@ class Settings:
     @classmethod
     def from_dict(cls, record: dict[str, Any], functions: dict[str, PerEpisode | None]) -> Settings:
         """Return the settings that :meth:`to_dict` wrote; `functions` replace the markers."""
-        filled = complete(record)
+        filled = dict(record)
         for name, given in functions.items():
             if filled[name] != _FUNCTION:
                 if given is not None:
@@ -256,25 +256,6 @@ class Settings:
                 filled[name] = tuple(value)
         filled["constants"] = read_constants(filled["constants"])
         return cls(**filled)
-
-
-def complete(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record of settings with what an earlier version did not write.
-
-    The first version's only fit was "iht", and its noise followed from zCDP: its policies keep the noise they
-    were made with.
-    """
-    new = {
-        "intercept": True,
-        "reward_range": None,
-        "column_scales": None,
-        "pilot": False,
-        "exploration": 0.0,
-        "start_indices": None,
-        "start_values": None,
-        "constants": None,
-    }
-    return {"fit": "iht", "accounting": "zcdp"} | new | record
 
 
 def checked_share(value: object) -> float:

@@ -216,18 +216,13 @@ class Guarantee:
         rounds = arguments.integer("rounds", rounds, 1, MAX_COUNT)
         if self.accounting == "none":
             raise ValueError("a group has no guarantee where none is proven: the noise is the paper's")
-        times = Fraction(rounds, self.rounds_per_user)
-        if times <= 1:
-            return self.epsilon
-        if self.release is None:
-            assert self.rho is not None
-            if self.delta == 0:
-                return group.pure(self.epsilon, times)
-            return group.zcdp(self.rho, self.delta, times)
+        times, claim = Fraction(rounds, self.rounds_per_user), (self.epsilon, self.delta)
+        if self.release is None or times <= 1:
+            return group.epsilon_of(times, claim, self.rho, None, rounds)
         kinds, spread = self._kinds(self.release)
         if kinds is None:
             raise ValueError("a group's fits must be known beforehand, and `iterations` is a function")
-        return max(self.epsilon, group.exact(self.delta, kinds, times, rounds if spread else 1))
+        return group.epsilon_of(times, claim, self.rho, kinds, rounds if spread else 1)
 
     def _kinds(self, release: PricedRelease) -> tuple[tuple[tuple[Event, ...], ...] | None, bool]:
         """Return kinds of fits that rounds may enter, and whether they may be spread over several."""
@@ -286,21 +281,19 @@ class Guarantee:
 
 def group_table(record: Mapping[str, Any]) -> list[tuple[int, float]]:
     """Return (rounds, epsilon) of some groups, from the record of a claim; nothing where none is proven."""
-    k, delta, release = int(record["rounds_per_user"]), float(record["delta"]), record["release"]
-    found: list[tuple[int, float]] = []
+    k, release = int(record["rounds_per_user"]), record["release"]
+    claim = float(record["epsilon"]), float(record["delta"])
+    kinds, spread = None, False
     if record["accounting"] == "none" or (release is not None and release["kinds"] is None):
-        return found
-    for times in map(Fraction, group.GROUPS):
-        rounds = int(times * k)
-        if release is not None:
-            kinds = group.events_of(release["kinds"] or [release["events"]])
-            epsilon = group.exact(delta, kinds, times, rounds if release["kinds"] else 1)
-        elif delta == 0:
-            epsilon = group.pure(float(record["epsilon"]), times)
-        else:
-            epsilon = group.zcdp(Fraction(record["rho_exact"]), delta, times)
-        found.append((rounds, max(epsilon, float(record["epsilon"]))))
-    return found
+        return []
+    if release is not None:
+        spread = bool(release["kinds"])
+        kinds = group.events_of(release["kinds"] or [release["events"]])
+    rho = None if record["rho_exact"] is None else Fraction(record["rho_exact"])
+    return [
+        (times * k, group.epsilon_of(Fraction(times), claim, rho, kinds, times * k if spread else 1))
+        for times in group.GROUPS
+    ]
 
 
 def state_guarantee(

@@ -99,25 +99,8 @@ class Parts:
 class PartsFit:
     """Pursuit over the parts of one data set, planned from public numbers.
 
-    Parameters
-    ----------
-    settings : Settings
-        Of a squared or logistic fit; its ``rounds_per_user`` are rows of one person.
-    rows : int
-        How many there are.
-    accounting : {"exact", "zcdp"}, optional
-        How a part is priced. "zcdp" has the same cost for every part, whatever it picks, so that it can be
-        added to that of other fits before anything is released.
-
-    Attributes
-    ----------
-    parts : Parts
-    lengths : tuple of int
-        Rows of each.
-    whole : bool
-        Whether all columns may be kept, so that none has to be picked.
-    budget : float
-        Rows times mu for each column that may be kept: how much can be told of one.
+    The settings' ``rounds_per_user`` are rows of one person. With the accounting "zcdp" every part has the
+    same cost, whatever it picks, so that it can be added to that of other fits before anything is released.
 
     Examples
     --------
@@ -133,7 +116,9 @@ class PartsFit:
         if settings.loss == "logistic" and settings.constants is None:
             base = PursuitFit(settings, constants=class_tuning(base.told.mu), accounting=accounting)
         told = base.told
+        #: Whether all columns may be kept, so that none has to be picked.
         self.whole = told.dim <= told.sparsity
+        #: Rows times mu for each column that may be kept: how much can be told of one.
         self.budget = rows * told.mu / told.sparsity
         self.parts = Parts(rows, _how_many(rows, self.budget, self.whole))
         self.lengths = self.parts.lengths

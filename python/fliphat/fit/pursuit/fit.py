@@ -70,14 +70,8 @@ __all__ = [
 class PursuitFit:
     """Episodes whose length and picks follow what was found.
 
-    Parameters
-    ----------
-    settings : Settings
-    constants : Tuning, optional
-        Instead of those that a bandit has at its budget.
-    accounting : {"exact", "zcdp"}, optional
-        How an episode is priced; by default exactly where a person has one row. Below ``delta = 1e-28``
-        always in zCDP.
+    `constants` are those of a bandit at its budget, if none are given. An episode is priced exactly where a
+    person has one row and `accounting` is not "zcdp"; below ``delta = 1e-28`` always in zCDP.
 
     Examples
     --------

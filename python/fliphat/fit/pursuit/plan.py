@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -297,26 +297,17 @@ def rare_residual(known: KnownSparse, told: Told) -> float:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PursuitPlan:
-    """One episode's fit: everything it will do.
-
-    Attributes
-    ----------
-    episode : int
-    steps : EpisodeSteps
-        Rows, picks, clips and coordinates.
-    release : PricedRelease
-        In the first episode, or where those are asked for again, three numbers of whole rows; then picks;
-        then one vector: gradients, second moments above the diagonal, the residuals' size and, in a bandit,
-        what the episode earned.
-    told : Told
-    units : ndarray, shape (dim,), or None
-        Public sizes of columns.
-    """
+    """One episode's fit: everything it will do."""
 
     episode: int
+    #: Rows, picks, clips and coordinates.
     steps: EpisodeSteps
+    #: In the first episode, or where those are asked for again, three numbers of whole rows; then picks; then
+    #: one vector: gradients, second moments above the diagonal, the residuals' size and, in a bandit, what
+    #: the episode earned.
     release: PricedRelease
     told: Told
+    #: Public sizes of columns, if there are any.
     units: npt.NDArray[np.float64] | None
     #: Rows of the fit, with or without a reward.
     rows: int
@@ -331,8 +322,19 @@ class PursuitPlan:
 @functools.lru_cache(maxsize=4096)
 def priced_noise(claim: Claim, m: int, picks: int, shares: tuple[tuple[str, float], ...]) -> PricedRelease:
     """Return the noise of an episode of m columns: that of all with the same shares of the budget."""
-    share = dict(shares)
-    template: list[tuple[int, int, int] | list[tuple[int, int]]] = []
+    # The search starts where it ended for the fewest columns with these shares, and not where the last one of
+    # this process did: noise does not depend on what else ran. What is found has a price of its own.
+    return price(_template(m, picks, dict(shares)), claim, factor=_factor(claim, picks, shares))
+
+
+@functools.lru_cache(maxsize=1024)
+def _factor(claim: Claim, picks: int, shares: tuple[tuple[str, float], ...]) -> float | None:
+    proof = price(_template(1 + picks, picks, dict(shares)), claim).proof
+    return proof.factor if proof else None
+
+
+def _template(m: int, picks: int, share: dict[str, float]) -> list[Any]:
+    template: list[Any] = []
     if "rows" in share:
         template.append(_scaled([(2 * LIMIT) ** 2, (2 * LIMIT) ** 2, LIMIT**2], [share["rows"] / 3] * 3))
     if picks:
@@ -341,18 +343,7 @@ def priced_noise(claim: Claim, m: int, picks: int, shares: tuple[tuple[str, floa
     squares = [m * ROW_SENSITIVITY**2, RADIUS**4, LIMIT**2, BOARD_SQUARED]
     of_vector = [share["gradient"], share["moments"], share["size"]]
     template.append(_scaled(squares, of_vector + ([share["board"]] if "board" in share else [])))
-    # Those of other columns with the same shares are as large: the search starts there. The price of what is
-    # found from there is computed from its integers.
-    key = (claim, picks, share["picks"], share.get("rows", 0.0), share.get("board", 0.0))
-    found = price(template, claim, factor=_FACTORS.get(key))
-    if len(_FACTORS) >= _MOST_FACTORS:
-        _FACTORS.clear()
-    _FACTORS[key] = found.proof.factor or 1.0 if found.proof else 1.0
-    return found
-
-
-_FACTORS: Final[dict[tuple[Claim, int, float, float, float], float]] = {}
-_MOST_FACTORS: Final = 1024
+    return template
 
 
 def _scaled(squares: list[int], shares: list[float]) -> list[tuple[int, int]]:
