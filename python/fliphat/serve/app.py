@@ -24,10 +24,10 @@ from fliphat.serve.web import (
     Answer,
     Asked,
     Disconnected,
-    Patience,
     Receive,
     Scope,
     Send,
+    read_body,
     refuse_foreign,
     refused,
     send_answer,
@@ -85,12 +85,10 @@ def make_app(
         await service.owner.start()
         if decision_log is not None:
             decision_log.keyed(service.owner.secret)
-        service.patience.start()
         logs.event("started")
         try:
             yield
         finally:
-            service.patience.stop()
             await service.owner.stop()
             logs.event("stopped")
 
@@ -155,7 +153,7 @@ class _Address:
                     refuse_foreign(scope)
                 if not tokens.allows(self._token, asked.authorization):
                     raise Refusal(401, "token", "this address needs its token: Authorization: Bearer ...")
-                body = await service.patience.read_body(receive, asked)
+                body = await read_body(scope, receive, asked, service.rules.limits)
             answer: Any = await self._do(asked, body)
         except Disconnected:
             return
@@ -167,7 +165,7 @@ class _Address:
             answer = refused(Refusal(500, "internal", "an unexpected error"), request)
         if isinstance(answer, dict):
             answer = Answer(json.dumps(answer).encode())
-        await send_answer(send, answer)
+        await send_answer(scope, send, answer)
         seconds = time.perf_counter() - started
         service.numbers.request(self._path, answer.status, seconds)
         if code is not None:
@@ -184,7 +182,6 @@ class _Service:
     def __init__(self, open_policy: Callable[[], LivePolicy], rules: Rules, log_requests: bool) -> None:
         self.rules, self.log_requests = rules, log_requests
         self.owner = Owner(open_policy, rules)
-        self.patience = Patience(rules)
         self.numbers = Metrics(self.owner, rules)
         self.decisions: DecisionLog | None = None
         self._shown: tuple[Any, bytes] = (None, b"")

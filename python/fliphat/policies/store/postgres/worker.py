@@ -108,7 +108,7 @@ class SharedEngine(Engine):
         self._drawing = threading.Lock()
         self._combined_rounds = Combined(self._play_group, _same_call)
         self._combined_rewards = Combined(self._reward_group, _other_decision)
-        self._refreshing, self._closing = threading.Lock(), threading.Lock()
+        self._refreshing, self._claiming, self._closing = (threading.Lock() for _ in range(3))
         self._looked = 0.0  # when the last look began
         self.database = PostgresStore(
             *(str(store.where), self.settings, store.durability, policy, store.to_record()),
@@ -434,16 +434,23 @@ class SharedEngine(Engine):
             return True
         if self.ages.retention is not None:
             self.expire()  # rows that waited too long for somebody to fit them
-        try:
-            life = self.database.step(
-                due.episode,
-                "claim",
-                next_room=self.fit.least_rows(due.episode + 1),
-                owner=secrets.token_hex(8),
-                lease=lifecycle.LEASE,
-            )
-        except StepRefused:
-            return False  # another worker's lease is not over, or it was faster
+        # One thread of a worker asks; the others learn of its claim, and play ahead or wait.
+        with self._claiming:
+            episodes = {one.episode: one.life for one in (self._view.due, self._view.row) if one is not None}
+            if episodes.get(due.episode) != due.life:
+                return False
+            life: Life | None = None
+            with contextlib.suppress(StepRefused):  # another worker's lease is not over, or it was faster
+                life = self.database.step(
+                    due.episode,
+                    "claim",
+                    next_room=self.fit.least_rows(due.episode + 1),
+                    owner=secrets.token_hex(8),
+                    lease=lifecycle.LEASE,
+                )
+            self._look()
+        if life is None:
+            return False
         with self._renewing(due.episode, life):
             self._fit_and_commit(view, due, life)
         return True
