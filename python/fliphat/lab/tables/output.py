@@ -95,8 +95,8 @@ def _what(study: TableStudy) -> str:
     kind = "shown" if study.logged else "best"
     return (
         f"{study.source}: {rounds}; {len(study.arms)} arms ({kind}: {', '.join(shares[:_LISTED])}{more}); "
-        f"{len(study.encoder.columns)} columns as {study.columns - 1} features. Mean reward over {repeats} "
-        f"random orders, with 95 % intervals; delta = {study.delta:g}."
+        f"{len(study.encoder.columns):,} columns as {study.columns - 1:,} features. Mean reward over "
+        f"{repeats} random orders, with 95 % intervals; delta = {study.delta:g}."
     )
 
 

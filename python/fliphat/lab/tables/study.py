@@ -365,6 +365,6 @@ def _milliseconds(estimated: float) -> int:
 def _skipped(policy: str, public: StudyNumbers, whole: float) -> str:
     instead = " FLIPHAT chooses columns by itself." if policy == "PrivateLinear" else ""
     return (
-        f"{policy} was not played: with {public.columns:,} features and {public.arms} arms its runs would "
-        f"take about {whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
+        f"{policy} was not played: with {public.columns - 1:,} features and {public.arms} arms its runs "
+        f"would take about {whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
     )

@@ -90,4 +90,4 @@ def _what_privacy_costs(one: Experiment, summaries: Sequence[Summary]) -> str:
     ends = {(s.label("policy"), s.label("epsilon")): s.mean for s in at_the_end(summaries)}
     random = ends["random", None]
     shares = [mean / random for (policy, _), mean in ends.items() if policy == "FLIPHAT"]
-    return f"with privacy, {min(shares):.1%} to {max(shares):.1%} of what random play loses"
+    return f"With privacy, {min(shares):.1%} to {max(shares):.1%} of what random play loses"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ BASELINES: Final = {
 _DIAMOND: dict[str, Any] = {
     "marker": "D", "markersize": 7, "markerfacecolor": "white", "linestyle": "none", "zorder": 5
 }  # fmt: skip
+#: Figures that are less wide than this, in inches, are for telephones.
+_PHONE: Final = 5.0
 _PUBLISHED: Final = "published; its privacy noise is too small for the proof"
 
 
@@ -142,8 +145,10 @@ def draw_published(axes: Any, points: Sequence[tuple[float, float, Any]], beside
 
 
 def legend(axes: Any, handles: Any) -> None:
-    """Put a legend above the axes, on the left."""
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=9)
+    """Put a legend above the axes, on the left, in short lines where the figure is for a telephone."""
+    width = 38 if axes.figure.get_figwidth() < _PHONE else 200
+    names = [textwrap.fill(str(one.get_label()), width) for one in handles]
+    axes.legend(handles, names, loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=9)
 
 
 def sorted_by(label: str, summaries: Any) -> list[Summary]:
