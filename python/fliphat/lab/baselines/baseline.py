@@ -38,7 +38,6 @@ class Baseline(ABC):
 
     Attributes
     ----------
-    dim : int
     rounds : int
         Rounds whose reward has come.
     """

@@ -23,7 +23,6 @@ class ExploreThenCommit(LassoBandit):
         d, s and T, which set the number of rounds that explore.
     reward_noise : float
         sigma.
-    seed : int, optional
 
     References
     ----------

@@ -29,12 +29,10 @@ class LassoBandit(GreedyBaseline):
 
     Parameters
     ----------
-    dim : int
     penalty : float
         lambda_0; theory asks for about the noise's standard deviation times the largest context coordinate.
     refit_every : int
         Rounds between fits in the long run. At first every round is followed by a fit, then every tenth more.
-    seed : int, optional
 
     References
     ----------

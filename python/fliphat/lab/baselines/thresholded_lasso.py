@@ -22,12 +22,10 @@ class ThresholdedLasso(LassoBandit):
 
     Parameters
     ----------
-    dim : int
     penalty : float
         lambda_0; the authors' Gaussian simulations have 0.02.
     refit_every : int
         Rounds between fits in the long run.
-    seed : int, optional
 
     References
     ----------

@@ -61,7 +61,6 @@ def label_lines(axes: Any, ends: Sequence[tuple[float, str, Any]], *, gap: float
 
     Parameters
     ----------
-    ends : sequence of (height in data units, text, colour)
     gap : float
         Smallest distance of two labels, in heights of the axes.
     """

@@ -22,46 +22,30 @@ def nothing_published(labels: Mapping[str, str | float]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """Cells to run, how often, and what to say and draw about them.
-
-    Attributes
-    ----------
-    name : str
-    cells : tuple of Cell
-    repeats : int
-        By default; the published number where there is one.
-    axis : str
-        The label that figures have on their horizontal axis, or "round".
-    explained : str
-        A sentence for the report: what is varied, and what is measured.
-    headline : callable
-        From an experiment and its summaries to a sentence computed from them: the title of the figure.
-    panels : tuple of callable
-        What the figure has, from left to right.
-    published : callable
-        See `Published`.
-    beside : str
-        What tables call the values of `published`.
-    first_seed : int
-        Repeats have this seed and those after it.
-    delta : str
-        The delta of the private policies, as the figure states it.
-    table : callable, optional
-        From an experiment and its summaries to a header and rows of text, where the ordinary table of means
-        does not say enough.
-    """
+    """Cells to run, how often, and what to say and draw about them."""
 
     name: str
     cells: tuple[Cell, ...]
+    #: By default; the published number where there is one.
     repeats: int
+    #: The label that figures have on their horizontal axis, or "round".
     axis: str
+    #: A sentence for the report: what is varied, and what is measured.
     explained: str
+    #: From an experiment and its summaries to a sentence computed from them: the title of the figure.
     headline: Callable[[Experiment, Sequence[Summary]], str]
+    #: What the figure has, from left to right.
     panels: tuple[Panel, ...]
+    #: See `Published`.
     published: Published = nothing_published
+    #: What tables call the values of `published`.
     beside: str = "published"
+    #: Repeats have this seed and those after it.
     first_seed: int = 0
+    #: The delta of the private policies, as the figure states it.
     delta: str = "0.01"
+    #: From an experiment and its summaries to a header and rows of text, where the ordinary table of
+    #: means does not say enough.
     table: Callable[[Experiment, Sequence[Summary]], list[list[str]]] | None = None
 
     def sentence(self, summaries: Sequence[Summary]) -> str:

@@ -30,20 +30,16 @@ class AdaCOFUL(OptimisticPeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     context_norm, reward_clip : float
         L (by default sqrt(d)) and R; products are cut to L R.
     calibration : {"proven", "paper"}
         The smallest noise for the claim, or the published one for the rho that zCDP gives the claim.
-    optimistic : bool
     growth : float
         1 + C: how much the determinant grows in an episode.
     check_every : int
         Rounds between looks at the determinant; the paper has 1.
     ridge, truth_norm, reward_noise : float
         lambda in units of L^2, S and sigma.
-    seed : int, optional
 
     References
     ----------

@@ -31,8 +31,6 @@ class ChowdhuryZhou(RidgePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     horizon : int
         T: batches have T^(3/5) rounds.
     options

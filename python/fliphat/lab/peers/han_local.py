@@ -49,8 +49,6 @@ class HanOLS(RidgePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     options
         See :class:`fliphat.lab.peers.peer.RidgePeer`.
 
@@ -97,11 +95,8 @@ class HanSGD(SteppingPeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon : float
     gradient_clip : float, optional
         r; by default half the length of contexts whose columns have size 1.
-    seed : int, optional
 
     References
     ----------

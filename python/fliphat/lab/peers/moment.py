@@ -19,15 +19,12 @@ class MomentGreedy(Peer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     context_norm, reward_scale : float
         L (by default sqrt(d)) and the usual size of a reward: products are cut to ``L * reward_scale``.
     sparsity : int, optional
         Keep so many of the largest entries; by default all.
     first : int
         Rounds before the first release; blocks double from there.
-    seed : int, optional
 
     Examples
     --------

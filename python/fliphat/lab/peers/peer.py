@@ -43,28 +43,19 @@ def default_norm(dim: int, context_norm: float | None) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PeerPrivacy:
-    """What a peer's noise gives, computed from the noise itself.
+    """What a peer's noise gives, computed from the noise itself."""
 
-    Attributes
-    ----------
-    notion : str
-        "joint", "local" or "rewards only".
-    protects : str
-        What of one person may change.
-    epsilon, delta : float
-        What the noise really buys.
-    claimed_epsilon : float
-        What was asked for: with a paper's constants it may be far from `epsilon`, on either side.
-    proven : bool
-        Whether `epsilon` is a theorem about this code: integers before the noise, exact samplers. False where
-        the mechanism's own arithmetic is in floats.
-    """
-
+    #: "joint", "local" or "rewards only".
     notion: str
+    #: What of one person may change.
     protects: str
+    #: What the noise really buys.
     epsilon: float
     delta: float
+    #: What was asked for: with a paper's constants it may be far from `epsilon`, on either side.
     claimed_epsilon: float
+    #: Whether `epsilon` is a theorem about this code: integers before the noise, exact samplers. False
+    #: where the mechanism's own arithmetic is in floats.
     proven: bool = True
 
     @property
@@ -225,8 +216,6 @@ class RidgePeer(OptimisticPeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     rule : Rule
         When sums are released.
     context_norm, reward_clip, reward_share : float

@@ -32,14 +32,11 @@ class RareSwitching(RidgePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     first : int
         Rounds before the first release; blocks double from there.
     switching : {"public", "rayleigh"}
         Whether the estimate changes with every block, or a tree is released and the estimate changes where a
         Rayleigh quotient of released matrices passes `factor`.
-    factor : float
     leaf, horizon : int
         Of the tree.
     options

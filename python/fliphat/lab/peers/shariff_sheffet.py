@@ -36,8 +36,6 @@ class ShariffSheffet(RidgePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     horizon : int
         T: the tree is made for so many rounds.
     leaf : int

@@ -45,8 +45,6 @@ class ZhengLocal(RidgePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     horizon : int
         T, of the widths.
     options

@@ -31,8 +31,6 @@ class Courses:
     ----------
     settings : Settings
         Of pursuit; its seed is not used.
-    world : World
-    rounds : int
     sizes : bool
         Whether to work out which sizes of coefficients are found, which takes time.
 

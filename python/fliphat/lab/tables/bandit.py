@@ -69,26 +69,16 @@ class Logged:
 
 @dataclass(frozen=True, eq=False)
 class TableBandit:
-    """A table ready to be played.
-
-    Attributes
-    ----------
-    features : Features
-    arms : tuple of str
-        What they are called in the table.
-    outcomes : Labels, Rewards or Logged
-    shares : tuple of float
-        How often each arm is the right one, earns most, or was shown.
-    reward_range : (low, high)
-    warnings : tuple of str
-        What was read off the table, and must not be read off people who are to be protected.
-    """
+    """A table ready to be played."""
 
     features: Features
+    #: What they are called in the table.
     arms: tuple[str, ...]
     outcomes: Labels | Rewards | Logged
+    #: How often each arm is the right one, earns most, or was shown.
     shares: tuple[float, ...]
     reward_range: Range
+    #: What was read off the table, and must not be read off people who are to be protected.
     warnings: tuple[str, ...]
 
     def __len__(self) -> int:

@@ -59,24 +59,16 @@ class TableProblems(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What a policy sees of a person.
+    """What a policy sees of a person."""
 
-    Attributes
-    ----------
-    matrix : ndarray of float32, shape (n, p)
-        The first column is 1: an arm's own level. The others are the encoder's.
-    encoder : Encoder or None
-        None if there is no column to tell people apart by.
-    own_ranges, own_levels : tuple of str
-        Columns whose range, or whose categories, were read off the table itself.
-    constant : tuple of str
-        Columns left out, because every row has the same value.
-    """
-
+    #: The first column is 1: an arm's own level. The others are the encoder's.
     matrix: npt.NDArray[np.float32]
+    #: None if there is no column to tell people apart by.
     encoder: Encoder | None
+    #: Columns whose range, or whose categories, were read off the table itself.
     own_ranges: tuple[str, ...]
     own_levels: tuple[str, ...]
+    #: Columns left out, because every row has the same value.
     constant: tuple[str, ...]
 
 

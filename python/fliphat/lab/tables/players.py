@@ -28,24 +28,15 @@ _FOREVER = 2**31 - 1
 
 @dataclass(frozen=True)
 class StudyNumbers:
-    """Public numbers of a study, from which the private policies' arguments follow.
+    """Public numbers of a study, from which the private policies' arguments follow."""
 
-    Attributes
-    ----------
-    arms, columns : int
-        K, and p with the constant one.
-    context_norm : float
-        Typical l2 norm of a row without its constant one.
-    delta : float
-    sparsity : int
-        Of FLIPHAT.
-    reward_range : (low, high)
-    """
-
+    #: K, and p with the constant one.
     arms: int
     columns: int
+    #: Typical l2 norm of a row without its constant one.
     context_norm: float
     delta: float
+    #: Of FLIPHAT.
     sparsity: int
     reward_range: tuple[float, float]
 
@@ -87,17 +78,11 @@ class Player(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PlayedRounds:
-    """Rounds that happened.
+    """Rounds that happened."""
 
-    Attributes
-    ----------
-    picked : ndarray of int64
-        Which rows of the last `choose` they are, ascending.
-    rows, arms, rewards : ndarray
-        Of those.
-    """
-
+    #: Which rows of the last `choose` they are, ascending.
     picked: npt.NDArray[np.int64]
+    #: Of those.
     rows: npt.NDArray[np.float32]
     arms: npt.NDArray[np.int64]
     rewards: npt.NDArray[np.float64]

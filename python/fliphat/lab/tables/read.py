@@ -82,15 +82,9 @@ Column: TypeAlias = Numbers | Category | Dates
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one length, by name.
+    """Columns of one length, by name."""
 
-    Attributes
-    ----------
-    source : str
-        What it was read from, for messages.
-    columns : dict of str to Column
-    """
-
+    #: What it was read from, for messages.
     source: str
     columns: dict[str, Column]
 

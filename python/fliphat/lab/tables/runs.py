@@ -26,33 +26,22 @@ _CELLS = 2**24
 
 @dataclass(frozen=True)
 class TableRun:
-    """What a policy earned in one order.
-
-    Attributes
-    ----------
-    policy : str
-    epsilon : float or None
-    order : int
-    rounds : int
-        PlayedRounds whose reward is known: all rows, or those of a log that matched.
-    mean, spread : float
-        Of the rewards.
-    beside : float
-        Spread of what it earned above the constant arm in the same rows; NaN for a log, which does not know.
-    unusual : int
-        PlayedRounds whose reward is not the most frequent one: how much there is to see.
-    windows : tuple of float
-        Mean rewards of twenty equal parts of the run.
-    """
+    """What a policy earned in one order."""
 
     policy: str
     epsilon: float | None
     order: int
+    #: PlayedRounds whose reward is known: all rows, or those of a log that matched.
     rounds: int
+    #: Of the rewards.
     mean: float
     spread: float
+    #: Spread of what it earned above the constant arm in the same rows; NaN for a log, which does not
+    #: know.
     beside: float
+    #: PlayedRounds whose reward is not the most frequent one: how much there is to see.
     unusual: int
+    #: Mean rewards of twenty equal parts of the run.
     windows: tuple[float, ...]
 
 

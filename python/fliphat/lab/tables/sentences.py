@@ -215,15 +215,16 @@ def _costs(study: TableStudy) -> str:
 def _learned(study: TableStudy) -> str:
     discussed = _discussed(study)
     assert discussed is not None
+    rounds = f"{discussed.rounds:,}"
     if discussed.learns_from is None:
         if _earns_more_than_random(study, discussed):
-            told = f"earns more than random play over {discussed.rounds:,} rounds, but not clearly so at the end"
+            told = f"earns more than random play over {rounds} rounds, but not clearly so at the end"
         else:
-            told = f"is not clearly better than random play within {discussed.rounds:,} rounds"
+            told = f"is not clearly better than random play within {rounds} rounds"
         return f"{discussed.name}, {told}."
     return (
         f"Half of what {discussed.name}, gains over random play is there by round "
-        f"{discussed.learns_from:,} of {discussed.rounds:,}."
+        f"{discussed.learns_from:,} of {rounds}."
     )
 
 

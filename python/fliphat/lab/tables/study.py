@@ -364,7 +364,8 @@ def _milliseconds(estimated: float) -> int:
 
 def _skipped(policy: str, public: StudyNumbers, whole: float) -> str:
     instead = " FLIPHAT chooses columns by itself." if policy == "PrivateLinear" else ""
+    sizes = f"{public.columns - 1:,} features and {public.arms} arms"
     return (
-        f"{policy} was not played: with {public.columns - 1:,} features and {public.arms} arms its runs "
-        f"would take about {whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
+        f"{policy} was not played: with {sizes} its runs would take about "
+        f"{whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
     )

@@ -37,26 +37,17 @@ _SEEDS: Final = 20
 
 @dataclass(frozen=True)
 class Row:
-    """A world, what policies are told about it, and the mean regret that pursuit must not exceed.
-
-    Attributes
-    ----------
-    world : Recipe
-    floors, aims : dict of float to float
-        By epsilon: the regret that must be reached, and the one hoped for.
-    told : dict
-        Options of the policy that differ from those of the published world.
-    first_told : dict, optional
-        The same for the first version's fit, which does not know all options.
-    make : callable
-        What makes the policy.
-    """
+    """A world, what policies are told about it, and the mean regret that pursuit must not exceed."""
 
     world: Recipe
+    #: By epsilon: the regret that must be reached, and the one hoped for.
     floors: dict[float, float]
     aims: dict[float, float]
+    #: Options of the policy that differ from those of the published world.
     told: dict[str, Any] = field(default_factory=dict)
+    #: The same for the first version's fit, which does not know all options.
     first_told: dict[str, Any] | None = None
+    #: What makes the policy.
     make: Callable[..., Any] = factories.private
 
 

@@ -29,16 +29,10 @@ _Floats = npt.NDArray[np.float64]
 
 
 class Statistic(ABC):
-    """Integers of rows and rewards that are added up.
-
-    Attributes
-    ----------
-    dim : int
-    size : int
-        How many integers.
-    """
+    """Integers of rows and rewards that are added up."""
 
     dim: int
+    #: How many integers.
     size: int
 
     @abstractmethod
@@ -76,7 +70,6 @@ class SecondMoments(Statistic):
 
     Parameters
     ----------
-    dim : int
     context_norm : float
         L, public.
     reward_clip : float
@@ -145,7 +138,6 @@ class Moments(Statistic):
 
     Parameters
     ----------
-    dim : int
     product_clip : float
         C, public: ``|x y|_2`` is cut here. The bound L R of the worst row is far above what rows usually
         have.
@@ -193,7 +185,6 @@ class GramAndMoment(Statistic):
 
     Parameters
     ----------
-    dim : int
     context_norm, reward_clip : float
         L and R: contexts are cut to L, products to L R.
     """

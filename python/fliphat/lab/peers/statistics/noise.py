@@ -33,7 +33,6 @@ def price(
 
     Parameters
     ----------
-    statistic : Statistic
     nodes : int
         Noisy sums that a row takes part in.
     epsilon, delta : float

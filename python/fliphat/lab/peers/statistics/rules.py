@@ -36,19 +36,12 @@ Draw: TypeAlias = Callable[..., _Floats]
 
 @dataclass(frozen=True, eq=False)
 class ReleasedSums:
-    """Public: a weighted sum of noisy sums.
-
-    Attributes
-    ----------
-    values : ndarray of float64
-    rows : float
-        Rows in it, weighted.
-    nodes : float
-        Its noise's variance, in units of one noisy sum's.
-    """
+    """Public: a weighted sum of noisy sums."""
 
     values: _Floats
+    #: Rows in it, weighted.
     rows: float
+    #: Its noise's variance, in units of one noisy sum's.
     nodes: float
 
 
@@ -85,15 +78,6 @@ class Blocks(Rule):
     the noise; sums are weighted by ``n_k / (n_k + b / a)``, which is best for the mean. Without noise all
     weights are 1.
 
-    Parameters
-    ----------
-    first : int
-        Rounds before the first release.
-    growth : float
-        From one boundary to the next.
-    noise_rows : float
-        b / a: so many rows have a sampling variance as large as one noise's. Public.
-
     Examples
     --------
     >>> rule = Blocks(first=100)
@@ -101,8 +85,11 @@ class Blocks(Rule):
     (100, 200, 400, 1)
     """
 
+    #: Rounds before the first release.
     first: int
+    #: From one boundary to the next.
     growth: float = 2.0
+    #: b / a: so many rows have a sampling variance as large as one noise's. Public.
     noise_rows: float = 0.0
 
     def __post_init__(self) -> None:
@@ -147,14 +134,9 @@ class _Weighted(Running):
 
 @dataclass(frozen=True)
 class Batches(Rule):
-    """Batches of one size; each row is in one batch, and noisy sums of batches are added up.
+    """Batches of one size; each row is in one batch, and noisy sums of batches are added up."""
 
-    Parameters
-    ----------
-    size : int
-        Rounds of a batch.
-    """
-
+    #: Rounds of a batch.
     size: int
 
     def __post_init__(self) -> None:
@@ -181,16 +163,11 @@ class Tree(Rule):
     Leaf j ends a node of ``2^i`` leaves, where i is the number of zeros at the end of j's binary number. The
     node is released then, once, and its prefix is the sum of the nodes of j's ones. A row is in at most one
     node a level, hence in at most `nodes` of them.
-
-    Parameters
-    ----------
-    leaf : int
-        Rounds of a leaf.
-    horizon : int
-        Rounds that the noise suffices for; more are refused.
     """
 
+    #: Rounds of a leaf.
     leaf: int
+    #: Rounds that the noise suffices for; more are refused.
     horizon: int
 
     def __post_init__(self) -> None:
@@ -243,13 +220,9 @@ class Local(Rule):
 
     The server looks at the sum after a tenth more rounds, at last every `longest`: that is post-processing,
     and only saves time.
-
-    Parameters
-    ----------
-    longest : int
-        Rounds between two looks, at most.
     """
 
+    #: Rounds between two looks, at most.
     longest: int = 200
 
     def __post_init__(self) -> None:
