@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 import fliphat
 import real_sets
 from fliphat.lab.tables.read import read_table
-from fliphat.lab.tables.results import best_private, clearly_better
+from fliphat.lab.tables.runs import best_private, clearly_better
 
 EPSILONS = (1.0, 10.0)
 

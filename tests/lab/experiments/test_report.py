@@ -9,8 +9,8 @@ import pytest
 
 from fliphat import FLIPHAT, __version__, cli
 from fliphat.lab.experiments.catalog import NAMES
-from fliphat.lab.experiments.output.figures import draw
-from fliphat.lab.experiments.output.report import Section, write_report
+from fliphat.lab.experiments.figures import draw
+from fliphat.lab.experiments.report import Section, write_report
 from invented_results import invented
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

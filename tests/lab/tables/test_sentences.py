@@ -3,7 +3,7 @@
 import pytest
 
 from fliphat.lab.tables import sentences
-from fliphat.lab.tables.results import result_of
+from fliphat.lab.tables.runs import result_of
 from invented_study import RANDOM, invent, run, study
 
 GOOD = {("LinUCB", None): 0.8, ("FLIPHAT", 1.0): 0.45, ("FLIPHAT", 10.0): 0.7, ("PrivateLinear", 1.0): 0.6}

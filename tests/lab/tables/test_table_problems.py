@@ -10,7 +10,7 @@ import pytest
 
 import fliphat
 from fliphat import cli
-from fliphat.lab.tables import cost
+from fliphat.lab.tables import players as cost
 from fliphat.lab.tables.bandit import make_bandit
 from fliphat.lab.tables.columns import TableProblems
 from fliphat.lab.tables.read import read_frame, read_table

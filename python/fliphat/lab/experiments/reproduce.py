@@ -14,13 +14,10 @@ from pathlib import Path
 from fliphat import __version__
 from fliphat.lab.display.figure_style import save
 from fliphat.lab.experiments.catalog import NAMES, Experiment, experiment
-from fliphat.lab.experiments.output.report import Section, write_report
-from fliphat.lab.experiments.output.sentences import plain_words
-from fliphat.lab.experiments.output.table import text_table, to_records, write_csv
-from fliphat.lab.experiments.run.executors import open_executor
-from fliphat.lab.experiments.run.results import ResultFile
-from fliphat.lab.experiments.run.summary import Summary, summarise
-from fliphat.lab.experiments.run.sweep import sweep
+from fliphat.lab.experiments.executors import open_executor
+from fliphat.lab.experiments.experiment import plain_words, text_table, to_records, write_csv
+from fliphat.lab.experiments.report import Section, write_report
+from fliphat.lab.experiments.sweep import ResultFile, Summary, summarise, sweep
 
 
 def reproduce(
@@ -130,7 +127,7 @@ def _keys_of(one: Experiment, policy: str, repeats: int) -> list[str]:
 
 
 def _write(one: Experiment, summaries: Sequence[Summary], out: Path) -> list[Path]:
-    from fliphat.lab.experiments.output.figures import draw
+    from fliphat.lab.experiments.figures import draw
 
     table, *pictures = [out / f"{one.name}{ending}" for ending in (".csv", ".png", ".svg")]
     write_csv(one, summaries, table)

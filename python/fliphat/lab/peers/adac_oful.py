@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, OptimisticPeer, default_norm
-from fliphat.lab.peers.statistics import Batches, Moments, ReleasedSums
+from fliphat.lab.peers.rules import Batches, ReleasedSums
+from fliphat.lab.peers.sums import Moments
 from fliphat.privacy import rho_from_epsilon
 
 
@@ -83,16 +84,8 @@ class AdaCOFUL(OptimisticPeer):
             noise = statistic.noise(1, math.ceil(deviation * statistic.scale))
         else:
             noise = self._proven(statistic, rule, epsilon, delta)
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=rule,
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-            optimistic=optimistic,
-        )
+        made: dict[str, Any] = {"statistic": statistic, "rule": rule, "noise": noise}
+        super().__init__(dim, epsilon, delta, optimistic=optimistic, seed=seed, **made)
         self.episodes = 0
         self._growth = math.log(arguments.within("growth", growth, 1.001, 1e9))
         self._ridge, self._truth_norm, self._reward_noise = ridge * norm**2, truth_norm, reward_noise

@@ -11,7 +11,8 @@ import numpy as np
 
 from fliphat import arguments
 from fliphat.lab.peers.peer import Peer, default_norm
-from fliphat.lab.peers.statistics import Blocks, Moments, ReleasedSums
+from fliphat.lab.peers.rules import Blocks, ReleasedSums
+from fliphat.lab.peers.sums import Moments
 
 
 class MomentGreedy(Peer):
@@ -55,15 +56,8 @@ class MomentGreedy(Peer):
         clip = default_norm(dim, context_norm) * arguments.positive("reward_scale", reward_scale)
         statistic = Moments(dim, product_clip=clip)
         noise = self._proven(statistic, Blocks(first), epsilon, delta)
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=Blocks(first, noise_rows=statistic.noise_rows(noise)),
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-        )
+        rule = Blocks(first, noise_rows=statistic.noise_rows(noise))
+        super().__init__(dim, epsilon, delta, statistic=statistic, rule=rule, noise=noise, seed=seed)
         self.sparsity = None if sparsity is None else arguments.integer("sparsity", sparsity, 1, self.dim)
 
     def _read(self, released: ReleasedSums) -> None:

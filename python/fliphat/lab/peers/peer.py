@@ -1,7 +1,7 @@
 """What the peers have in common: a statistic, a rule of release, noise, and arms played on what was released.
 
 Everything after the noise is public. Rows and rewards wait between two boundaries of the rule, become
-integers and one sum (:mod:`fliphat.lab.peers.statistics`), and are forgotten.
+integers and one sum (:mod:`fliphat.lab.peers.sums`), and are forgotten.
 
 Peers are for simulation: to compare with, with noise that would protect. They keep no store, no user ids
 and no late rewards; :class:`fliphat.FLIPHAT` does.
@@ -20,8 +20,8 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from fliphat import arguments, kernels
 from fliphat.lab.baselines.baseline import Baseline
-from fliphat.lab.peers.statistics import Noise, ReleasedSums, Rule, SecondMoments, Statistic, bought, price
-from fliphat.lab.peers.statistics.moments import GramAndMoment
+from fliphat.lab.peers.rules import ReleasedSums, Rule
+from fliphat.lab.peers.sums import GramAndMoment, Noise, SecondMoments, Statistic, bought, price
 from fliphat.policies.outcomes import Environment, Played, PlayedParts
 from fliphat.privacy.priced import VectorNoise
 
@@ -110,12 +110,12 @@ class Peer(PrivatePeer):
     def __init__(
         self,
         dim: int,
+        epsilon: float,
+        delta: float,
         *,
         statistic: Statistic,
         rule: Rule,
         noise: VectorNoise,
-        epsilon: float,
-        delta: float,
         seed: int | None,
     ) -> None:
         super().__init__(dim, epsilon, delta, seed)
@@ -172,8 +172,8 @@ class OptimisticPeer(Peer):
         Whether arms get the width times ``|x|_{V^-1}``; greedy otherwise.
     """
 
-    def __init__(self, dim: int, *, optimistic: bool, **options: Any) -> None:
-        super().__init__(dim, **options)
+    def __init__(self, dim: int, epsilon: float, delta: float, *, optimistic: bool, **options: Any) -> None:
+        super().__init__(dim, epsilon, delta, **options)
         self.optimistic = optimistic
         # The Cholesky factor of V, in single precision: it is only asked for lengths of contexts.
         self._root: npt.NDArray[np.float32] | None = None
@@ -219,7 +219,7 @@ class RidgePeer(OptimisticPeer):
     rule : Rule
         When sums are released.
     context_norm, reward_clip, reward_share : float
-        L (by default sqrt(d)), R and kappa; see :class:`fliphat.lab.peers.statistics.SecondMoments`.
+        L (by default sqrt(d)), R and kappa; see :class:`fliphat.lab.peers.sums.SecondMoments`.
     calibration : {"proven", "paper"}
         The smallest noise for the claim, or the published one.
     optimistic : bool
@@ -260,16 +260,9 @@ class RidgePeer(OptimisticPeer):
                 dim, context_norm=norm, reward_clip=reward_clip, reward_share=reward_share
             )
             noise = self._proven(statistic, rule, epsilon, delta)
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=self._weighted(rule, statistic.noise_rows(noise)),
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-            optimistic=optimistic,
-        )
+        rule = self._weighted(rule, statistic.noise_rows(noise))
+        made: dict[str, Any] = {"statistic": statistic, "rule": rule, "noise": noise}
+        super().__init__(dim, epsilon, delta, optimistic=optimistic, seed=seed, **made)
         self.calibration, self.horizon = calibration, horizon
         self._norm, self._truth_norm, self._reward_noise = norm, truth_norm, reward_noise
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.lab.peers.peer import RidgePeer
-from fliphat.lab.peers.statistics import Blocks, ReleasedSums, Rule, Tree
+from fliphat.lab.peers.rules import Blocks, ReleasedSums, Rule, Tree
 
 _SWITCHING = ("public", "rayleigh")
 

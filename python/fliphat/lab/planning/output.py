@@ -177,8 +177,16 @@ def draw(made: Plan, *, narrow: bool = False) -> Any:
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
 
-    from fliphat.lab.display.figure_style import STYLE, label_lines, shade, thousands, write_title
-    from fliphat.lab.display.palette import GREY, LIGHT, ORANGE
+    from fliphat.lab.display.figure_style import (
+        GREY,
+        LIGHT,
+        ORANGE,
+        STYLE,
+        label_lines,
+        shade,
+        thousands,
+        write_title,
+    )
 
     epsilon, rounds = made.settings["epsilon"], made.settings["rounds"]
     steps = [one for one in made.episodes if one.released_before <= rounds]

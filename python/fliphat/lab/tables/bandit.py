@@ -19,9 +19,9 @@ from fliphat.lab.tables.columns import (
     Problem,
     TableProblems,
     encode,
+    leaks,
     problems_of,
 )
-from fliphat.lab.tables.leaks import leaks
 from fliphat.lab.tables.read import Column, Dates, Numbers, Table, listed
 
 _Codes = npt.NDArray[np.int64]

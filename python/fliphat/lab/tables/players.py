@@ -1,4 +1,4 @@
-"""The policies that a table is played with, all through the same three calls.
+"""The policies that a table is played with, all through the same three calls, and about how long each takes.
 
 A player says how long its choice stays the same (`remaining`), which arms it would show (`choose`), and
 learns from rounds that happened (`learn`). Choosing has no consequences, so that a log can be replayed:
@@ -7,6 +7,7 @@ rounds whose logged arm is another one are never learned from.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,6 +19,32 @@ from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.lab.baselines.baseline import RefitTimes
 from fliphat.lab.tables.bandit import TableBandit
 from fliphat.policies import FLIPHAT, PrivateLinear
+
+#: Floating-point operations a second of one core, in matrix products and factorisations.
+_SPEED: Final = 1e10
+#: Values of contexts that a fit, and a round's bookkeeping, go through in a second.
+_VALUES: Final = 1.5e8
+
+
+def seconds(policy: str, rows: int, arms: int, columns: int) -> float:
+    """Return about how long one run of a policy takes, within a factor of five on one core of today."""
+    scanned = rows * arms * columns / _VALUES
+    if policy == "LinUCB":
+        times, at, fits = RefitTimes(200), 0, 0
+        while at < min(rows, 4000):
+            at, fits = times.after(at), fits + 1
+        fits += max(0, rows - 4000) // 200
+        used = min(rows, columns)
+        work = (
+            3 * fits * used**3 + 3 * rows * used**2 + (4 * columns * rows**2 / arms if columns > rows else 0)
+        )
+        return scanned + arms * work / _SPEED + 2e-4 * fits
+    if policy == "PrivateLinear":
+        # A factorisation an arm and episode, and random draws of its coefficients.
+        episodes = max(1.0, math.log(max(rows, 60) / 30) / math.log(1.25))
+        return 3 * scanned + episodes * (0.01 + arms * columns**3 / _SPEED)
+    return (4 * scanned + 0.004 * max(1.0, math.log2(rows))) if policy == "FLIPHAT" else 0.01 * scanned + 1e-3
+
 
 #: In the order of tables; the private ones are played once for each epsilon.
 PRIVATE: Final = ("FLIPHAT", "PrivateLinear")

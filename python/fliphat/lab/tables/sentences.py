@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fliphat.lab.tables.results import Result, best_private, clearly_better, collapse
+from fliphat.lab.tables.runs import Result, best_private, clearly_better, collapse
 
 if TYPE_CHECKING:
     from fliphat.lab.tables.study import TableStudy

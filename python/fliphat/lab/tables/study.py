@@ -15,14 +15,12 @@ from fliphat import arguments
 from fliphat.contexts.encoder import Encoder, Range
 from fliphat.fit.dense.settings import too_wide
 from fliphat.lab.display import Progress
-from fliphat.lab.experiments.run.executors import finished, open_executor
+from fliphat.lab.experiments.executors import finished, open_executor
 from fliphat.lab.tables.bandit import MOST_ARMS, Logged, make_bandit
 from fliphat.lab.tables.columns import MOST_LEVELS, Missing
-from fliphat.lab.tables.cost import seconds
-from fliphat.lab.tables.players import POLICIES, PRIVATE, StudyNumbers, public_numbers
+from fliphat.lab.tables.players import POLICIES, PRIVATE, StudyNumbers, public_numbers, seconds
 from fliphat.lab.tables.read import read_frame, read_table
-from fliphat.lab.tables.results import Result, first_useful, result_of
-from fliphat.lab.tables.runs import TableRun, best_arm, play_order
+from fliphat.lab.tables.runs import Result, TableRun, best_arm, first_useful, play_order, result_of
 from fliphat.lab.tables.sentences import answer, is_thin
 
 EPSILONS: Final = (0.5, 1.0, 2.0, 10.0)
@@ -133,7 +131,7 @@ class TableStudy:
 
     def plot(self) -> Any:
         """Return a matplotlib figure: reward against epsilon, and learning over time."""
-        from fliphat.lab.tables.figure import draw
+        from fliphat.lab.tables.output import draw
 
         return draw(self)
 

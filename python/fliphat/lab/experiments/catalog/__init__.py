@@ -18,13 +18,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from fliphat import arguments
+from fliphat.lab.experiments import factories
 from fliphat.lab.experiments.catalog._parts import EPSILONS, NO_PRIVACY, labels, playing_at_random, private
-from fliphat.lab.experiments.experiment import Experiment, nothing_published
-from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run import factories
-from fliphat.lab.experiments.run.cells import Cell
-from fliphat.lab.experiments.run.recipe import Recipe
-from fliphat.lab.experiments.run.summary import Summary
+from fliphat.lab.experiments.cells import Cell, Recipe
+from fliphat.lab.experiments.experiment import Experiment, at_the_end, nothing_published
+from fliphat.lab.experiments.sweep import Summary
 
 __all__ = ["DEMO_DELTA", "NAMES", "NO_PRIVACY", "Experiment", "experiment", "first_look"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fliphat.environments import Equicorrelated, Independent
-from fliphat.lab.display.figure_style import epsilon_colours
-from fliphat.lab.display.palette import GREY
+from fliphat.lab.display.figure_style import GREY, epsilon_colours
+from fliphat.lab.experiments import factories
 from fliphat.lab.experiments.catalog._parts import (
     DELTA,
     EPSILONS,
@@ -18,12 +18,9 @@ from fliphat.lab.experiments.catalog._parts import (
     playing_at_random,
     repeats,
 )
-from fliphat.lab.experiments.experiment import Experiment
-from fliphat.lab.experiments.output.sentences import span
-from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run import factories
-from fliphat.lab.experiments.run.recipe import Recipe
-from fliphat.lab.experiments.run.summary import Summary
+from fliphat.lab.experiments.cells import Recipe
+from fliphat.lab.experiments.experiment import Experiment, at_the_end, span
+from fliphat.lab.experiments.sweep import Summary
 
 #: Policies: the default, and what the first version had.
 PURSUIT: Final = "pursuit"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -45,29 +45,45 @@ class ReleasedSums:
     nodes: float
 
 
-class Running(ABC):
-    """The state of a rule: what was released, and in a tree the private sums of nodes that grow."""
+class Running:
+    """The state of a rule: noisy sums, weighted and added up.
 
-    @abstractmethod
+    With `each_row` every row has a noise of its own; where sums are forgotten only the last block counts.
+    """
+
+    def __init__(
+        self, draw: Draw, noise_rows: float = 0.0, *, each_row: bool = False, forget: bool = False
+    ) -> None:
+        self._draw, self._noise_rows = draw, noise_rows
+        self._each_row, self._forget = each_row, forget
+        self._total: ReleasedSums | None = None
+
     def add(self, sums: _Integers, rows: int) -> ReleasedSums:
         """Take in the private sums of the rows between two boundaries."""
+        before = None if self._forget else self._total
+        before = before or ReleasedSums(np.zeros(len(sums)), 0.0, 0.0)
+        noisy = self._draw(sums, times=rows) if self._each_row else self._draw(sums)
+        weight = rows / (rows + self._noise_rows)
+        noises = rows if self._each_row else weight**2
+        self._total = ReleasedSums(
+            before.values + weight * noisy, before.rows + weight * rows, before.nodes + noises
+        )
+        return self._total
 
 
 class Rule(ABC):
     """When sums are released, and how they are put together."""
 
-    @property
-    @abstractmethod
-    def nodes(self) -> int:
-        """In how many noisy sums one row takes part, at most."""
+    #: In how many noisy sums one row takes part, at most.
+    nodes: int = 1
 
     @abstractmethod
     def after(self, rounds: int) -> int:
         """Return the round at which the sum of the rows after `rounds` is released: public."""
 
-    @abstractmethod
     def running(self, draw: Draw) -> Running:
         """Return the state at the beginning."""
+        return Running(draw)
 
 
 @dataclass(frozen=True)
@@ -97,11 +113,6 @@ class Blocks(Rule):
         arguments.within("growth", self.growth, 1.01, 1e6)
         arguments.within("noise_rows", self.noise_rows, 0.0, 1e300)
 
-    @property
-    def nodes(self) -> int:
-        """One."""
-        return 1
-
     def after(self, rounds: int) -> int:
         """Return the next boundary."""
         end = self.first
@@ -111,25 +122,7 @@ class Blocks(Rule):
 
     def running(self, draw: Draw) -> Running:
         """Return the state at the beginning."""
-        return _Weighted(draw, self.noise_rows)
-
-
-@dataclass
-class _Weighted(Running):
-    """Noisy sums of blocks, weighted and added up."""
-
-    draw: Draw
-    noise_rows: float
-    total: ReleasedSums | None = None
-
-    def add(self, sums: _Integers, rows: int) -> ReleasedSums:
-        noisy = self.draw(sums)
-        weight = rows / (rows + self.noise_rows)
-        before = self.total or ReleasedSums(np.zeros(len(sums)), 0.0, 0.0)
-        self.total = ReleasedSums(
-            before.values + weight * noisy, before.rows + weight * rows, before.nodes + weight**2
-        )
-        return self.total
+        return Running(draw, self.noise_rows)
 
 
 @dataclass(frozen=True)
@@ -142,18 +135,9 @@ class Batches(Rule):
     def __post_init__(self) -> None:
         arguments.integer("size", self.size, 1, 2**40)
 
-    @property
-    def nodes(self) -> int:
-        """One."""
-        return 1
-
     def after(self, rounds: int) -> int:
         """Return the next boundary."""
         return (rounds // self.size + 1) * self.size
-
-    def running(self, draw: Draw) -> Running:
-        """Return the state at the beginning."""
-        return _Weighted(draw, 0.0)
 
 
 @dataclass(frozen=True)
@@ -175,7 +159,7 @@ class Tree(Rule):
         arguments.integer("horizon", self.horizon, self.leaf, 2**40)
 
     @property
-    def nodes(self) -> int:
+    def nodes(self) -> int:  # type: ignore[override]
         """Levels: as many as the number of leaves has binary digits."""
         return (self.horizon // self.leaf).bit_length()
 
@@ -188,30 +172,28 @@ class Tree(Rule):
         return _Counter(draw, self.nodes)
 
 
-@dataclass
 class _Counter(Running):
-    draw: Draw
-    levels: int
-    leaves: int = 0
-    rows: int = 0
-    #: Private sums and released ones of the nodes of the current prefix, by level.
-    sums: dict[int, _Integers] = field(default_factory=dict)
-    noisy: dict[int, _Floats] = field(default_factory=dict)
+    """The state of a tree: private sums and released ones of the nodes of the current prefix, by level."""
+
+    def __init__(self, draw: Draw, levels: int) -> None:
+        super().__init__(draw)
+        self._levels, self._leaves, self._rows = levels, 0, 0
+        self._sums: dict[int, _Integers] = {}
+        self._noisy: dict[int, _Floats] = {}
 
     def add(self, sums: _Integers, rows: int) -> ReleasedSums:
-        self.leaves += 1
-        self.rows += rows
-        level = (self.leaves & -self.leaves).bit_length() - 1
-        if level >= self.levels:
-            raise ValueError(f"rounds must be within the horizon of a tree of {self.levels} levels")
+        self._leaves += 1
+        self._rows += rows
+        level = (self._leaves & -self._leaves).bit_length() - 1
+        if level >= self._levels:
+            raise ValueError(f"rounds must be within the horizon of a tree of {self._levels} levels")
         node = sums.copy()
         for below in range(level):
-            node += self.sums.pop(below)
-            del self.noisy[below]
-        self.sums[level], self.noisy[level] = node, self.draw(node)
-        return ReleasedSums(
-            np.sum(list(self.noisy.values()), axis=0), float(self.rows), float(len(self.noisy))
-        )
+            node += self._sums.pop(below)
+            del self._noisy[below]
+        self._sums[level], self._noisy[level] = node, self._draw(node)
+        prefix = np.sum(list(self._noisy.values()), axis=0)
+        return ReleasedSums(prefix, float(self._rows), float(len(self._noisy)))
 
 
 @dataclass(frozen=True)
@@ -228,27 +210,10 @@ class Local(Rule):
     def __post_init__(self) -> None:
         arguments.integer("longest", self.longest, 1, 2**40)
 
-    @property
-    def nodes(self) -> int:
-        """One."""
-        return 1
-
     def after(self, rounds: int) -> int:
         """Return the next look."""
         return rounds + min(self.longest, max(1, rounds // 10))
 
     def running(self, draw: Draw) -> Running:
         """Return the state at the beginning."""
-        return _Summed(draw)
-
-
-@dataclass
-class _Summed(Running):
-    draw: Draw
-    total: ReleasedSums | None = None
-
-    def add(self, sums: _Integers, rows: int) -> ReleasedSums:
-        before = self.total or ReleasedSums(np.zeros(len(sums)), 0.0, 0.0)
-        noisy = self.draw(sums, times=rows)
-        self.total = ReleasedSums(before.values + noisy, before.rows + rows, before.nodes + rows)
-        return self.total
+        return Running(draw, each_row=True)
