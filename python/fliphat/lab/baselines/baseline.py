@@ -36,10 +36,7 @@ class RefitTimes:
 class Baseline(ABC):
     """A policy without privacy that learns from every reward; rows are kept until their reward comes.
 
-    Attributes
-    ----------
-    rounds : int
-        Rounds whose reward has come.
+    `rounds`: rounds whose reward has come.
     """
 
     def __init__(self, dim: int, seed: int | None) -> None:

@@ -101,10 +101,7 @@ def shade(axes: Any, x: Sequence[float], low: Sequence[float], high: Sequence[fl
 def label_lines(axes: Any, ends: Sequence[tuple[float, str, Any]], *, gap: float = 0.055) -> None:
     """Write each line's name beside its right end, moved apart where they would overlap.
 
-    Parameters
-    ----------
-    gap : float
-        Smallest distance of two labels, in heights of the axes.
+    `gap`: smallest distance of two labels, in heights of the axes.
     """
     to_share = axes.transData + axes.transAxes.inverted()
     right = axes.get_xlim()[1]

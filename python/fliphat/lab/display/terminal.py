@@ -13,16 +13,7 @@ from typing import Any
 class TextTable:
     """Columns of fixed widths, given a line at a time, so that rows can be printed as they come.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The header.
-    widths : sequence of int
-        Of the columns; a column is at least as wide as its name.
-    left : collection of int
-        Columns aligned on the left; the others are numbers, aligned on the right.
-    markdown : bool
-        Whether lines are rows of a Markdown table.
+    A column is at least as wide as its name. Those in `left` are aligned on the left; the others are numbers.
     """
 
     def __init__(

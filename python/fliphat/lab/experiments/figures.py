@@ -82,15 +82,10 @@ def draw_against_axis(
 ) -> None:
     """Draw the last round's regret against the experiment's axis, a curve for each epsilon.
 
-    Parameters
-    ----------
-    axes, experiment, summaries
-        As for every panel.
-    axis_name : str
-    beside_published : bool
-        True draws published values and a logarithmic height, which they need; False a linear height.
-    crowded : sequence of float
-        Ticks to leave out, because their numbers would touch.
+    `axes`, `experiment`, `summaries`: as for every panel.
+    `beside_published`: True draws published values and a logarithmic height, which they need; False a
+    linear height.
+    `crowded`: ticks to leave out, because their numbers would touch.
     """
     ends = at_the_end(summaries)
     colours = epsilon_colours([s.label("epsilon") for s in ends])

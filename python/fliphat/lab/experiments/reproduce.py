@@ -35,24 +35,9 @@ def reproduce(
 ) -> int:
     """Run one experiment, or "all"; 0 if everything was run and drawn.
 
-    Parameters
-    ----------
-    name : str
-    out : Path
-        A directory, made if it is missing. Each experiment leaves its runs (``.jsonl``), means (``.csv``) and
-        figures (``.png``, ``.svg``).
-    repeats, quick : int, bool
-        How much to run; see :func:`fliphat.lab.experiments.catalog.experiment`.
-    workers, dask
-        See :func:`fliphat.lab.experiments.open_executor`.
-    resume : bool
-        Whether to keep the runs that the directory already has.
-    again : str, optional
-        With `resume`: policies with this in their name are run again all the same, because they changed.
-    as_json : bool
-        Print records instead of tables.
-    report : bool
-        Whether to write ``report.html`` too: all of it in one file.
+    In `out`, made if it is missing, each experiment leaves its runs (``.jsonl``), means (``.csv``) and figures
+    (``.png``, ``.svg``), and `report` all of it in one ``report.html``. `resume` keeps the runs that are there
+    already, but for policies with `again` in their name, which changed.
     """
     if name != "all" and name not in NAMES:
         raise ValueError(f"NAME must be 'all' or one of {', '.join(NAMES)}, got {name!r}")

@@ -166,10 +166,7 @@ class Peer(PrivatePeer):
 class OptimisticPeer(Peer):
     """A peer that solves normal equations, and may add a bonus for what is uncertain.
 
-    Parameters
-    ----------
-    optimistic : bool
-        Whether arms get the width times ``|x|_{V^-1}``; greedy otherwise.
+    `optimistic`: whether arms get the width times ``|x|_{V^-1}``; greedy otherwise.
     """
 
     def __init__(self, dim: int, epsilon: float, delta: float, *, optimistic: bool, **options: Any) -> None:
@@ -214,22 +211,14 @@ class OptimisticPeer(Peer):
 class RidgePeer(OptimisticPeer):
     """A peer whose X'X is noisy, too.
 
-    Parameters
-    ----------
-    rule : Rule
-        When sums are released.
-    context_norm, reward_clip, reward_share : float
-        L (by default sqrt(d)), R and kappa; see :class:`fliphat.lab.peers.sums.SecondMoments`.
-    calibration : {"proven", "paper"}
-        The smallest noise for the claim, or the published one.
-    optimistic : bool
-        Whether arms have a bonus; greedy otherwise.
-    horizon : int
-        T, of widths.
-    truth_norm, reward_noise : float
-        S and sigma of the width.
-    seed : int, optional
-        Simulated noise; without one, noise as people would get.
+    `rule`: when sums are released.
+    `context_norm`, `reward_clip`, `reward_share`: L (by default sqrt(d)), R and kappa; see
+    :class:`fliphat.lab.peers.sums.SecondMoments`.
+    `calibration`: the smallest noise for the claim, or the published one.
+    `optimistic`: whether arms have a bonus; greedy otherwise.
+    `horizon`: T, of widths.
+    `truth_norm`, `reward_noise`: S and sigma of the width.
+    `seed`: simulated noise; without one, noise as people would get.
     """
 
     statistic: SecondMoments | GramAndMoment

@@ -78,15 +78,10 @@ class SecondMoments(Statistic):
     least ``sqrt(2) * sigma``. So the shifts, in standard deviations, have a squared norm of at most
     ``2 B^4 / (2 sigma^2) = B^4 / sigma^2``. The reward's own square is not released.
 
-    Parameters
-    ----------
-    context_norm : float
-        L, public.
-    reward_clip : float
-        R, public.
-    reward_share : float
-        kappa: squared length of a reward at its clip, relative to that of a context at its norm. More of it
-        makes X'y more accurate and X'X less.
+    `context_norm`: L, public.
+    `reward_clip`: R, public.
+    `reward_share`: kappa: squared length of a reward at its clip, relative to that of a context at its
+    norm. More of it makes X'y more accurate and X'X less.
     """
 
     def __init__(
@@ -146,11 +141,8 @@ class Moments(Statistic):
     Replacing one row moves the sum by at most ``2 B`` in l2 norm. That holds as well if contexts are public
     and the rewards alone are private.
 
-    Parameters
-    ----------
-    product_clip : float
-        C, public: ``|x y|_2`` is cut here. The bound L R of the worst row is far above what rows usually
-        have.
+    `product_clip`: C, public: ``|x y|_2`` is cut here. The bound L R of the worst row is far above what
+    rows usually have.
     """
 
     def __init__(self, dim: int, *, product_clip: float) -> None:
@@ -193,10 +185,7 @@ class GramAndMoment(Statistic):
     by at most ``sqrt(2) B^2`` and the moment by ``2 B``. :class:`SecondMoments` is cheaper: there the two
     moves can't be largest at once.
 
-    Parameters
-    ----------
-    context_norm, reward_clip : float
-        L and R: contexts are cut to L, products to L R.
+    `context_norm`, `reward_clip`: L and R: contexts are cut to L, products to L R.
     """
 
     def __init__(self, dim: int, *, context_norm: float, reward_clip: float) -> None:
@@ -247,14 +236,9 @@ def price(
 ) -> PricedRelease:
     """Return the smallest noise at which a row's `nodes` noisy sums are (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    nodes : int
-        Noisy sums that a row takes part in.
-    epsilon, delta : float
-        delta above 0: the noise is Gaussian.
-    ratios : tuple of float
-        Relative sizes of the statistic's standard deviations.
+    `nodes`: noisy sums that a row takes part in.
+    `epsilon`, `delta`: delta above 0: the noise is Gaussian.
+    `ratios`: relative sizes of the statistic's standard deviations.
 
     Examples
     --------

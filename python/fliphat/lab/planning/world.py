@@ -119,10 +119,7 @@ class World:
     ) -> Chosen:
         """Play rounds greedily by an estimate, drawing only the given columns of the arms that are chosen.
 
-        Parameters
-        ----------
-        columns : ndarray of int64, shape (m,)
-            All that matter, which come first of all columns, and those of the estimate.
+        `columns`: all that matter, which come first of all columns, and those of the estimate.
         """
         true = np.where(columns < self.matter, self.coefficient, 0.0)
         true *= signs[np.minimum(columns, self.matter - 1)]

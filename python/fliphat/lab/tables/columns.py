@@ -39,10 +39,7 @@ class Problem:
 class TableProblems(ValueError):
     """Everything that is wrong with a table, with the flags that solve it.
 
-    Attributes
-    ----------
-    flags : list of str
-        To be added to the command, in one go; empty if some problem has no flag.
+    `flags`: to be added to the command, in one go; empty if some problem has no flag.
     """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -185,10 +182,7 @@ def leaks(
 ) -> dict[tuple[bool, int], list[str]]:
     """Return the columns that alone tell an answer, by whether just their being missing does, and by answer.
 
-    Parameters
-    ----------
-    answers : ndarray of int64, shape (n,)
-        What is to be found out, from 0: the right arm, or a reward with few values.
+    `answers`: what is to be found out, from 0: the right arm, or a reward with few values.
     """
     counts = np.bincount(answers)
     few = np.minimum(counts, len(answers) - counts)

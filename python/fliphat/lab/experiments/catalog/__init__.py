@@ -50,12 +50,8 @@ NAMES: Final = tuple(_FOUND)
 def experiment(name: str, *, quick: bool = False) -> Experiment:
     """Return an experiment by name.
 
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`.
-    quick : bool
-        A few repeats and fewer points, for a first look in seconds.
+    `name`: one of `NAMES`.
+    `quick`: A few repeats and fewer points, for a first look in seconds.
     """
     return _FOUND[arguments.choice("experiment", name, NAMES)](quick)
 
