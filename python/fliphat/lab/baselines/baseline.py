@@ -39,6 +39,9 @@ class Baseline(ABC):
     `rounds`: rounds whose reward has come.
     """
 
+    #: Rounds that a simulation may draw together although the choice changes in between.
+    _together = 0
+
     def __init__(self, dim: int, seed: int | None) -> None:
         self.dim = arguments.integer("dim", dim, 1, 2**31 - 1)
         self.rounds = 0
@@ -131,7 +134,8 @@ class Baseline(ABC):
             )
         parts = PlayedParts()
         while parts.rounds < rounds:
-            parts.add(self._play_some(environment, min(rounds - parts.rounds, self.remaining)))
+            most = max(self.remaining, self._together)
+            parts.add(self._play_some(environment, min(rounds - parts.rounds, most)))
         return parts.joined()
 
     def _play_some(self, environment: Environment, most: int) -> Any:

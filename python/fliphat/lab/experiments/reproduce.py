@@ -35,9 +35,9 @@ def reproduce(
 ) -> int:
     """Run one experiment, or "all"; 0 if everything was run and drawn.
 
-    In `out`, made if it is missing, each experiment leaves its runs (``.jsonl``), means (``.csv``) and figures
-    (``.png``, ``.svg``), and `report` all of it in one ``report.html``. `resume` keeps the runs that are there
-    already, but for policies with `again` in their name, which changed.
+    In `out`, made if it is missing, each experiment leaves its runs (``.jsonl``), means (``.csv``) and
+    figures (``.png``, ``.svg``), and `report` all of it in one ``report.html``. `resume` keeps the runs that
+    are there already, but for policies with `again` in their name, which changed.
     """
     if name != "all" and name not in NAMES:
         raise ValueError(f"NAME must be 'all' or one of {', '.join(NAMES)}, got {name!r}")

@@ -22,16 +22,13 @@ from fliphat import arguments, kernels
 from fliphat.lab.baselines.baseline import Baseline
 from fliphat.lab.peers.rules import ReleasedSums, Rule
 from fliphat.lab.peers.sums import GramAndMoment, Noise, SecondMoments, Statistic, bought, price
-from fliphat.policies.outcomes import Environment, Played, PlayedParts
+from fliphat.policies.outcomes import Environment
 from fliphat.privacy.priced import VectorNoise
 
 CALIBRATIONS: Final = ("proven", "paper")
 
 #: alpha of confidence widths.
 FAILURE: Final = 0.01
-
-#: Rounds that are drawn at once for a policy that plays them one by one.
-_ROUNDS_AT_ONCE: Final = 256
 
 _Floats = npt.NDArray[np.float64]
 
@@ -305,6 +302,9 @@ class RidgePeer(OptimisticPeer):
 class SteppingPeer(PrivatePeer):
     """A peer whose estimate changes with every round, greedily played."""
 
+    #: Rounds that are drawn at once, to be played one by one.
+    _together = 256
+
     @abstractmethod
     def _step_on(self, row: npt.NDArray[Any], reward: float) -> None:
         """Learn from one round; `rounds` has counted it already."""
@@ -316,26 +316,19 @@ class SteppingPeer(PrivatePeer):
             self.rounds += 1
             self._step_on(row, float(reward))
 
-    def play(self, environment: Environment, rounds: int) -> Played:
-        """Play simulated rounds, drawn many at a time and played one by one."""
-        if environment.dim != self.dim:
-            raise ValueError(
-                f"environment must have the policy's dim = {self.dim}, got dim = {environment.dim}"
-            )
-        parts = PlayedParts()
-        while parts.rounds < rounds:
-            drawn = environment.draw(min(rounds - parts.rounds, _ROUNDS_AT_ONCE))
-            count, arms = drawn.means.shape
-            rewards = [drawn.settle(np.full(count, arm), rows=False).rewards for arm in range(arms)]
-            chosen = np.zeros(count, np.int64)
-            for i, contexts in enumerate(drawn.contexts):
-                known = self._estimate.any()
-                arm = int((contexts @ self._estimate).argmax() if known else self._rng.integers(arms))
-                chosen[i] = arm
-                self.rounds += 1
-                self._step_on(contexts[arm], float(rewards[arm][i]))
-            parts.add(drawn.settle(chosen, rows=False))
-        return parts.joined()
+    def _play_some(self, environment: Environment, most: int) -> Any:
+        """Play rounds that are drawn together one by one."""
+        drawn = environment.draw(most)
+        count, arms = drawn.means.shape
+        rewards = [drawn.settle(np.full(count, arm), rows=False).rewards for arm in range(arms)]
+        chosen = np.zeros(count, np.int64)
+        for i, contexts in enumerate(drawn.contexts):
+            known = self._estimate.any()
+            arm = int((contexts @ self._estimate).argmax() if known else self._rng.integers(arms))
+            chosen[i] = arm
+            self.rounds += 1
+            self._step_on(contexts[arm], float(rewards[arm][i]))
+        return drawn.settle(chosen, rows=False)
 
 
 def _positive_root(matrix: _Floats) -> _Floats:

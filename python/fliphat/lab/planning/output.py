@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import html
-import json
 import math
-import shlex
-import sys
 import textwrap
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fliphat.html import bullets, paragraph, table
 from fliphat.html import card as html_card
 from fliphat.lab.display import TextTable
-from fliphat.lab.display.figure_style import check_picture
-from fliphat.lab.planning.forecast import Plan, plan
+
+if TYPE_CHECKING:
+    from fliphat.lab.planning.forecast import Plan
 
 _HEADER = (
     "episode", "from round", "rounds", "columns picked", "noise", "finds sizes from", "then a round loses",
@@ -27,19 +25,6 @@ _EXPLAINED = (
     "then a round loses: regret of a round that this episode's estimate plays, as a share of random play's.",
 )
 _WIDTH = 92
-
-
-def show_plan(*, out: Path | None, as_json: bool, **numbers: Any) -> int:
-    """Work out a plan, print it, and draw it if asked to."""
-    if out is not None:
-        check_picture(out, (".png", ".svg", ".pdf", ".html"))
-    made = plan(**numbers)
-    print(json.dumps(made.to_dict(), indent=2) if as_json else text(made))
-    if out is not None:
-        write(made, out, shlex.join(["fliphat", *sys.argv[1:]]))
-        if not as_json:
-            print(f"\n{out}")
-    return 0
 
 
 def write(made: Plan, out: Path, command: str = "") -> None:
@@ -209,7 +194,7 @@ def draw(made: Plan, *, narrow: bool = False) -> Any:
         for level, _, colour in ends[:2]:
             axes.axhline(level, color=colour, linestyle="--", linewidth=1.4)
         if not steps:
-            axes.text(0.5, 0.75, notes(made)[0], transform=axes.transAxes, ha="center", fontsize=9)
+            axes.text(0.5, 0.7, notes(made)[0], transform=axes.transAxes, ha="center", fontsize=9)
         if made.learning_starts is not None:
             axes.plot(made.learning_starts, 0.5, "o", color=ORANGE, markersize=8, zorder=4)
         axes.set_xscale("log")

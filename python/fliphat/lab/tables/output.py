@@ -9,7 +9,7 @@ import math
 import textwrap
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fliphat.html import bullets, pairs, paragraph, table
 from fliphat.html import card as html_card
@@ -17,7 +17,9 @@ from fliphat.lab.display import TextTable
 from fliphat.lab.display.figure_style import LIGHT, LINES, STYLE, label_lines, shade, thousands, write_title
 from fliphat.lab.tables.runs import Result
 from fliphat.lab.tables.sentences import notes
-from fliphat.lab.tables.study import TableStudy
+
+if TYPE_CHECKING:
+    from fliphat.lab.tables.study import TableStudy
 
 _MARKS = {"random": "soft", "constant": "ink", "LinUCB": "orange"}
 _LONGEST = 14
