@@ -1,4 +1,4 @@
-"""Policies without privacy, to be compared with: one file each, and what they share in `base`."""
+"""Policies without privacy, to be compared with, and what they share in `baseline`."""
 
 from fliphat.lab.baselines.dr_lasso import DoublyRobustLasso
 from fliphat.lab.baselines.greedy_iht import GreedyIHT

@@ -1,4 +1,4 @@
-"""Phased elimination on a core set with Laplace noise on reward sums, contexts of a law that is known.
+"""Phased elimination with Laplace noise on sums of rewards, for contexts whose distribution is known.
 
 | Hanna et al. | here |
 |---|---|

@@ -1,4 +1,4 @@
-"""X'y alone, from public blocks, greedily: from no paper, and the strongest simple rival.
+"""Greedy play on noisy sums of context times reward: from no paper, and the strongest simple rival.
 
 Without X'X there are d numbers to protect and not d^2 / 2, and cutting the *product* of context and reward
 asks for far less noise than the product of their bounds. Contexts whose columns have about one size need no

@@ -1,4 +1,4 @@
-"""Rare switching with private contexts: Azize and Basu's blueprint made jointly private.
+"""LinUCB that renews its estimate rarely, with private contexts: Azize and Basu's plan, jointly private.
 
 | Azize and Basu, AdaC-OFUL | here |
 |---|---|

@@ -1,4 +1,4 @@
-"""Courses that pursuit may take in a stated world, drawn with the fit's own code.
+"""Simulated runs of FLIPHAT that a plan is made of, drawn in a stated world with the fit's own code.
 
 Lengths, picks and scales of pursuit follow what was found, and a mean of regrets is made by the courses that
 went badly, so neither can be read off an average course. A plan therefore draws several. What makes that

@@ -1,4 +1,4 @@
-"""What to expect before anyone is asked: the policy's episodes, worked out from public numbers alone."""
+"""`plan`: from which round on a policy learns, worked out from public numbers alone."""
 
 from __future__ import annotations
 

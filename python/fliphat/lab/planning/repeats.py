@@ -1,4 +1,4 @@
-"""Several courses of one plan, a seed each, and what is said of them together."""
+"""Several simulated runs of one plan, a seed each, and what is said of them together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world that a plan assumes: how contexts and rewards are drawn, and what playing well is worth there."""
+"""The world that a plan assumes: how contexts and rewards are drawn, and what the best play earns there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policies that a table is played with, all through the same three calls, and about how long each takes.
+"""The policies that a table is played with, through the same three calls, and about how long each takes.
 
 A player says how long its choice stays the same (`remaining`), which arms it would show (`choose`), and
 learns from rounds that happened (`learn`). Choosing has no consequences, so that a log can be replayed:

@@ -119,7 +119,7 @@ def _build(quick: bool) -> Experiment:
         repeats=repeats(quick, _SEEDS),
         first_seed=_FIRST_SEED,
         axis="epsilon",
-        explained="Regret in worlds that the paper does not have, beside what was asked for beforehand.",
+        explained="Regret in worlds that the paper does not have, beside targets that were set beforehand.",
         headline=_headline,
         panels=(_draw_budgets, _draw_worlds),
         published=_floor,
