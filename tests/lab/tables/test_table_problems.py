@@ -10,7 +10,7 @@ import pytest
 
 import fliphat
 from fliphat import cli
-from fliphat.lab.tables import cost
+from fliphat.lab.tables import players as cost
 from fliphat.lab.tables.bandit import make_bandit
 from fliphat.lab.tables.columns import TableProblems
 from fliphat.lab.tables.read import read_frame, read_table
@@ -189,7 +189,7 @@ def test_costs_grow_with_public_sizes_and_what_takes_minutes_is_skipped():
     table["arm"] = (table["g0"] > 0).astype(int)
     study = fliphat.simulate(table, label="arm", epsilons=[1.0], orders=2, most_seconds=0.05)
     assert study.find("PrivateLinear", 1.0) is None and study.find("random") is not None
-    assert "PrivateLinear was not played: with 901 features and 2 arms" in " ".join(str(study).split())
+    assert "PrivateLinear was not played: with 900 features and 2 arms" in " ".join(str(study).split())
 
 
 def test_linucb_on_more_columns_than_rows_is_the_same_policy():
@@ -301,3 +301,21 @@ def test_several_columns_that_tell_one_arm_of_three_are_one_warning_that_names_t
     assert "whether the best arm is 'b'" in warning and "--drop 'gene 0' 'gene 1' 'gene 2'" in warning
     two = read_frame({"told": 1.0 * (right == "b"), "age": rng.normal(size=600), "label": right == "b"})
     assert any("tells the best arm. If" in one for one in make_bandit(two, label="label").warnings)
+
+
+def test_a_number_that_each_row_was_given_is_taken_for_an_id_and_a_measurement_is_not():
+    rng = np.random.default_rng(0)
+    table = {
+        "patient": rng.permutation(400) + 1000,
+        "income": rng.normal(size=400),
+        "age": rng.integers(18, 90, 400),
+        "arm": rng.integers(0, 2, 400),
+    }
+    told = " ".join(fliphat.simulate(table, label="arm", policies=[], epsilons=[], orders=2).warnings)
+    assert (
+        "Another whole number in every row: patient. If these are ids, leave them out (--drop patient)"
+        in told
+    )
+    table.pop("patient")
+    told = " ".join(fliphat.simulate(table, label="arm", policies=[], epsilons=[], orders=2).warnings)
+    assert "Another whole number" not in told

@@ -1,4 +1,4 @@
-"""Courses that pursuit may take in a stated world, drawn with the fit's own code.
+"""Simulated runs of FLIPHAT that a plan is made of, drawn in a stated world with the fit's own code.
 
 Lengths, picks and scales of pursuit follow what was found, and a mean of regrets is made by the courses that
 went badly, so neither can be read off an average course. A plan therefore draws several. What makes that
@@ -44,25 +44,17 @@ _QUANTILES: Final = (np.arange(24) + 0.5) / 24
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """An episode of a course, and what is known after it.
-
-    Attributes
-    ----------
-    plan : PursuitPlan
-    noise : float
-        Standard deviation of the privacy noise in a released coefficient.
-    regret : float
-        Mean regret of a round that this episode's estimate plays.
-    missing : float
-        Share of the columns that matter that are not in the estimate, or are with the wrong sign.
-    missed : ndarray, shape (sizes,)
-        Chance that a further coefficient, of each size, has been picked and kept by none of the fits so far.
-    """
+    """An episode of a course, and what is known after it."""
 
     plan: PursuitPlan
+    #: Standard deviation of the privacy noise in a released coefficient.
     noise: float
+    #: Mean regret of a round that this episode's estimate plays.
     regret: float
+    #: Share of the columns that matter that are not in the estimate, or are with the wrong sign.
     missing: float
+    #: Chance that a further coefficient, of each size, has been picked and kept by none of the fits so
+    #: far.
     missed: _Array
 
 

@@ -19,10 +19,10 @@ from fliphat.lab.tables.columns import (
     Problem,
     TableProblems,
     encode,
+    leaks,
     problems_of,
 )
-from fliphat.lab.tables.leaks import leaks
-from fliphat.lab.tables.read import Dates, Numbers, Table, listed
+from fliphat.lab.tables.read import Column, Dates, Numbers, Table, listed
 
 _Codes = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
@@ -31,6 +31,9 @@ _Floats = npt.NDArray[np.float64]
 MOST_ARMS = 50
 #: A reward with at most so many values can be told by a column; a measurement is not looked at.
 _FEW_VALUES = 20
+#: Names in a sentence, and rows from which on a whole number that never comes twice is taken for an id.
+_SOME = 5
+_FEWEST_IDS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,26 +69,16 @@ class Logged:
 
 @dataclass(frozen=True, eq=False)
 class TableBandit:
-    """A table ready to be played.
-
-    Attributes
-    ----------
-    features : Features
-    arms : tuple of str
-        What they are called in the table.
-    outcomes : Labels, Rewards or Logged
-    shares : tuple of float
-        How often each arm is the right one, earns most, or was shown.
-    reward_range : (low, high)
-    warnings : tuple of str
-        What was read off the table, and must not be read off people who are to be protected.
-    """
+    """A table ready to be played."""
 
     features: Features
+    #: What they are called in the table.
     arms: tuple[str, ...]
     outcomes: Labels | Rewards | Logged
+    #: How often each arm is the right one, earns most, or was shown.
     shares: tuple[float, ...]
     reward_range: Range
+    #: What was read off the table, and must not be read off people who are to be protected.
     warnings: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -175,7 +168,7 @@ def make_bandit(
             f"decision, all figures here are too good: leave it out (--drop {shlex.join(names)})."
         )
     return TableBandit(
-        features, arms, known, tuple(shares / len(table)), bounds, (*warnings, *_own(features))
+        features, arms, known, tuple(shares / len(table)), bounds, (*warnings, *_own(features, table))
     )
 
 
@@ -317,8 +310,14 @@ def _propensities(table: Table, propensity: str | float) -> _Floats:
     return chances
 
 
-def _own(features: Features) -> list[str]:
+def _own(features: Features, table: Table) -> list[str]:
     told = []
+    ids = [name for name in features.own_ranges if _counts_rows(table[name])]
+    if ids:
+        told.append(
+            f"Another whole number in every row: {_some(ids)}. If these are ids, leave them out "
+            f"(--drop {shlex.join(ids[:_SOME])})."
+        )
     if features.own_ranges:
         names = _some(features.own_ranges)
         told.append(
@@ -333,6 +332,14 @@ def _own(features: Features) -> list[str]:
     return told
 
 
+def _counts_rows(column: Column) -> bool:
+    """Return whether a column is like a number that each row was given; few rows may differ by accident."""
+    if not isinstance(column, Numbers) or len(column.values) < _FEWEST_IDS:
+        return False
+    whole = bool((column.values == np.floor(column.values)).all())
+    return whole and len(np.unique(column.values)) == len(column.values)
+
+
 def _some(names: Collection[str]) -> str:
-    few = list(names)[:5]
-    return ", ".join(few) + (f" and {len(names) - len(few)} more" if len(names) > len(few) else "")
+    few = list(names)[:_SOME]
+    return ", ".join(few) + (f" and {len(names) - len(few):,} more" if len(names) > len(few) else "")
