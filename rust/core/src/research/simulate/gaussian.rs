@@ -9,7 +9,7 @@
 use std::sync::LazyLock;
 
 use crate::research::simulate::words::SimulationRng;
-use crate::runtime::simd::draws::Layers;
+use crate::runtime::simd::draws::{Drawn, Layers};
 
 const LAYERS: usize = 256;
 /// Fewer pairs than these are drawn one by one.
@@ -61,16 +61,29 @@ impl Ziggurat {
         let level = rng.level();
         let (pairs, last) = out.as_chunks_mut::<2>();
         let mut rest = pairs;
+        let mut drawn = Drawn::NONE;
         while rest.len() >= WIDE_FROM {
             let words = rng.unread();
             let here = words.len().min(2 * rest.len());
-            let under = level.under_curve(&self.narrow, &words[..here], &mut rest.as_flattened_mut()[..here]);
-            rng.skip(under & !1);
-            rest = &mut rest[under / 2..];
-            if under < here {
+            level.draw(&self.narrow, &words[..here], &mut drawn);
+            let mut at = 0;
+            while at < here {
                 // Of a pair of which one draw must be settled, both are drawn again.
-                self.pairs(rng, &mut rest[..1]);
-                rest = &mut rest[1..];
+                let end = drawn.next_doubtful(at, here) & !1;
+                let (run, others) = rest.split_at_mut((end - at) / 2);
+                run.as_flattened_mut().copy_from_slice(&drawn.draws[at..end]);
+                rng.skip(end - at);
+                (at, rest) = (end, others);
+                if end < here {
+                    let before = rng.unread_count();
+                    self.pairs(rng, &mut rest[..1]);
+                    rest = &mut rest[1..];
+                    let after = rng.unread_count();
+                    if after > before {
+                        break; // These are other words than those that the draws were made of.
+                    }
+                    at += before - after;
+                }
             }
         }
         self.pairs(rng, rest);

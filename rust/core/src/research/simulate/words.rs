@@ -97,6 +97,12 @@ impl SimulationRng {
         &self.words[self.read..self.end]
     }
 
+    /// How many words can be read before more are made; 0 if there are none.
+    #[inline]
+    pub fn unread_count(&self) -> usize {
+        self.end - self.read
+    }
+
     /// Have `count` of the unread words read, an even number.
     #[inline]
     pub fn skip(&mut self, count: usize) {

@@ -27,18 +27,45 @@ impl Level {
         }
     }
 
-    /// Write a draw for each word, and return how many are under the curve before the first that may not be.
-    ///
-    /// A word's low byte is its layer, the other bits a point of it: cells of the layer's width from the middle of
-    /// the one that is hit. Draws from the returned number on are of no use.
+    /// Make a draw of each word, at most [`MOST`].
     #[inline]
-    pub fn under_curve(self, layers: &Layers, words: &[u32], out: &mut [f32]) -> usize {
+    pub fn draw(self, layers: &Layers, words: &[u32], drawn: &mut Drawn) {
+        let words = &words[..words.len().min(MOST)];
         match self.0 {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 | Set::Vnni => unsafe { under_curve_avx512(layers, words, out) },
-            _ => under_curve(layers, words, out),
+            Set::Avx512 | Set::Vnni => unsafe { draw_avx512(layers, words, drawn) },
+            _ => draw(layers, words, drawn),
         }
+    }
+}
+
+/// Words that are turned into draws together: as many as are made together.
+pub const MOST: usize = SIDE * BLOCK;
+
+/// Draws and whether they are good.
+#[derive(Debug)]
+pub struct Drawn {
+    /// A draw for each word.
+    pub draws: [f32; MOST],
+    /// A bit for each draw: whether it may lie above the curve.
+    doubtful: [u16; MOST / 16],
+}
+
+impl Drawn {
+    /// No draws yet.
+    pub const NONE: Drawn = Drawn { draws: [0.0; MOST], doubtful: [0; MOST / 16] };
+
+    /// The first draw from number `at` on, and before `end`, that may lie above the curve; or else `end`.
+    #[inline(always)]
+    pub fn next_doubtful(&self, at: usize, end: usize) -> usize {
+        let mut first = at / 16;
+        let mut bits = u32::from(self.doubtful[first]) >> (at % 16) << (at % 16);
+        while bits == 0 && 16 * (first + 1) < end {
+            first += 1;
+            bits = u32::from(self.doubtful[first]);
+        }
+        if bits == 0 { end } else { end.min(16 * first + bits.trailing_zeros() as usize) }
     }
 }
 
@@ -61,35 +88,33 @@ impl Layers {
     }
 }
 
-fn under_curve(layers: &Layers, words: &[u32], out: &mut [f32]) -> usize {
-    let mut length = 0;
-    for (word, out) in words.iter().zip(out) {
-        let (layer, x) = layers.draw(*word);
-        *out = x;
-        if x.abs() >= layers.inner[layer] {
-            break;
+fn draw(layers: &Layers, words: &[u32], drawn: &mut Drawn) {
+    for ((words, draws), doubtful) in
+        words.chunks(16).zip(drawn.draws.chunks_mut(16)).zip(&mut drawn.doubtful)
+    {
+        *doubtful = 0;
+        for (i, (word, draw)) in words.iter().zip(draws).enumerate() {
+            let (layer, x) = layers.draw(*word);
+            *draw = x;
+            *doubtful |= u16::from(x.abs() >= layers.inner[layer]) << i;
         }
-        length += 1;
     }
-    length
 }
 
-/// The table of 256 values lies in sixteen registers: that is three times as fast as sixteen loads.
+/// The tables of 256 values are sixteen registers each: looking them up there is three times as fast as in memory.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn under_curve_avx512(layers: &Layers, words: &[u32], out: &mut [f32]) -> usize {
+fn draw_avx512(layers: &Layers, words: &[u32], drawn: &mut Drawn) {
     #[allow(clippy::wildcard_imports)]
     use std::arch::x86_64::*;
-    let length = words.len().min(out.len());
-    for first in (0..length).step_by(16) {
-        let here = (length - first).min(16);
-        let mask = (1u32 << here).wrapping_sub(1) as u16;
-        // SAFETY: there are `here` words from `first` on, and the mask leaves out all others.
-        let word = unsafe { _mm512_maskz_loadu_epi32(mask, words.as_ptr().add(first).cast()) };
+    for ((words, draws), doubtful) in
+        words.chunks(16).zip(drawn.draws.as_chunks_mut::<16>().0).zip(&mut drawn.doubtful)
+    {
+        let mask = (1u32 << words.len()).wrapping_sub(1) as u16;
+        // SAFETY: the mask leaves out all words that there are not.
+        let word = unsafe { _mm512_maskz_loadu_epi32(mask, words.as_ptr().cast()) };
         let bit = |i: i32| _mm512_test_epi32_mask(word, _mm512_set1_epi32(1 << i));
         let (bit5, bit6, bit7) = (bit(5), bit(6), bit(7));
-        // Hidden from the compiler, which would copy the tables to the stack before it begins: most calls are short.
-        let layers = std::hint::black_box(layers);
         let look_up = |table: &[f32; 256]| {
             // SAFETY: each of these loads reads sixteen of the table's 256 values.
             let part = |i: usize| unsafe { _mm512_loadu_ps(table.as_ptr().add(16 * i)) };
@@ -104,14 +129,10 @@ fn under_curve_avx512(layers: &Layers, words: &[u32], out: &mut [f32]) -> usize 
         };
         let point = _mm512_cvtepi32_ps(_mm512_srai_epi32::<8>(word));
         let draw = _mm512_mul_ps(_mm512_add_ps(point, _mm512_set1_ps(0.5)), look_up(&layers.cells));
-        let under = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(_mm512_abs_ps(draw), look_up(&layers.inner));
-        // SAFETY: there is room for `here` draws from `first` on, and the mask leaves out all others.
-        unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr().add(first), mask, draw) };
-        if under & mask != mask {
-            return first + under.trailing_ones() as usize;
-        }
+        *doubtful = mask & _mm512_cmp_ps_mask::<_CMP_GE_OQ>(_mm512_abs_ps(draw), look_up(&layers.inner));
+        // SAFETY: there is room for sixteen draws.
+        unsafe { _mm512_storeu_ps(draws.as_mut_ptr(), draw) };
     }
-    length
 }
 
 /// Sixteen blocks in sixteen registers of one word each, then turned into blocks.
@@ -173,24 +194,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_registers_draw_the_same_bits_and_stop_at_the_same_word() {
+    fn wide_registers_draw_the_same_bits_and_doubt_the_same_ones() {
         let layers = Layers {
             cells: std::array::from_fn(|i| (i as f32 + 1.0).recip() / (1 << 23) as f32),
             inner: std::array::from_fn(|i| (i as f32 + 1.1).recip()),
         };
         let mut words: Vec<u32> = (0..5000u32).map(|i| i.wrapping_mul(0x9E37_79B9) ^ (i << 7)).collect();
         words.extend([0, u32::MAX, 1 << 31, (1 << 31) - 1]);
-        let mut stops = 0;
+        let (mut doubted, mut sure) = (0, 0);
         for level in Level::available() {
-            for (first, length) in (0..words.len()).map(|first| (first, first % 67)) {
+            for (first, length) in (0..words.len()).map(|first| (first, first % (MOST + 1))) {
                 let words = &words[first..words.len().min(first + length)];
-                let (mut slow, mut fast) = (vec![0.0; words.len()], vec![0.0; words.len()]);
-                let under = under_curve(&layers, words, &mut slow);
-                assert_eq!(level.under_curve(&layers, words, &mut fast), under, "{}", level.name());
-                assert_eq!(slow[..under], fast[..under]);
-                stops += usize::from(under < words.len());
+                let mut drawn = Drawn { doubtful: [!0; MOST / 16], ..Drawn::NONE };
+                level.draw(&layers, words, &mut drawn);
+                let mut next = 0;
+                for (i, word) in words.iter().enumerate() {
+                    let (layer, x) = layers.draw(*word);
+                    assert_eq!(drawn.draws[i], x, "{}", level.name());
+                    if x.abs() >= layers.inner[layer] {
+                        assert_eq!(drawn.next_doubtful(next, words.len()), i, "{}", level.name());
+                        (next, doubted) = (i + 1, doubted + 1);
+                    } else {
+                        sure += 1;
+                    }
+                }
+                if next < words.len() {
+                    assert_eq!(drawn.next_doubtful(next, words.len()), words.len());
+                }
             }
         }
-        assert!(stops > 1000);
+        assert!(doubted > 10_000 && sure > 10_000);
     }
 }
