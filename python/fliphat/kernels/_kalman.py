@@ -103,23 +103,10 @@ def kalman_step(
     and made positive definite. With them the released gradient says by how much coefficients are off, and a
     Kalman step corrects them. Columns within the noise go, and all beyond the `most` largest.
 
-    Parameters
-    ----------
-    theta : array_like, shape (1 + k,)
-        Coefficients; the constant's column has the value 1.
-    covariance, moments, precision : array_like, shape (1 + k, 1 + k)
-        Of what is not known of `theta`; second moments of the columns, and the precision of each.
-    gradient : array_like, shape (m,)
-        Released mean gradient, in the coordinates of `whiten`.
-    fresh : array_like, shape (m, m)
-        Released second moments; the constant's column has the value ``rule.one``.
-    start : array_like, shape (p,)
-        Prior means of the new coefficients.
-    whiten, typical : array_like, shape (m, m)
-        Coordinates of the gradient, and what second moments are drawn to.
-    rule : KalmanRule
-    most : int
-        From 0: columns that stay at most, without the constant.
+    `theta` and its `covariance` are of the constant and the known columns, as are `moments` and their
+    `precision`; `start` has the prior means of the new coefficients; `gradient` (in the coordinates of
+    `whiten`) and `fresh` were released. The constant's column is 1 in what is known and ``rule.one`` in what
+    was released. At most `most` columns stay, the constant not counted.
     """
     most = arguments.integer("most", most, 0, 2**62)
     matrices = covariance, moments, precision, gradient, fresh, start, whiten, typical
@@ -127,11 +114,23 @@ def kalman_step(
         # Arrays of float64 in C order, the common case, are looked at by the native code alone.
         return KalmanStep(*_native.kalman_step(theta, *matrices, rule, most))  # type: ignore[arg-type]
     except TypeError:
-        known = _floats("theta", theta, 1), _floats("covariance", covariance, 2)
-        measured = _floats("moments", moments, 2), _floats("precision", precision, 2)
-        released = _floats("gradient", gradient, 1), _floats("fresh", fresh, 2), _floats("start", start, 1)
-        public = _floats("whiten", whiten, 2), _floats("typical", typical, 2)
-        return KalmanStep(*_native.kalman_step(*known, *measured, *released, *public, rule, most))
+        vectors = {"theta", "gradient", "start"}
+        names = (
+            "theta",
+            "covariance",
+            "moments",
+            "precision",
+            "gradient",
+            "fresh",
+            "start",
+            "whiten",
+            "typical",
+        )
+        given = [
+            _floats(name, values, 1 if name in vectors else 2)
+            for name, values in zip(names, (theta, *matrices), strict=True)
+        ]
+        return KalmanStep(*_native.kalman_step(*given, rule, most))  # type: ignore[call-arg, arg-type]
 
 
 def _floats(name: str, values: npt.ArrayLike, dimensions: int) -> _Floats:
