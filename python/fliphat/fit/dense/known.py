@@ -87,6 +87,11 @@ class Weighted:
             entered,
         )
 
+    def forgotten(self) -> Weighted:
+        """Return no sums; the total that lives goes on."""
+        nothing = np.zeros_like
+        return replace(self, sums=nothing(self.sums), noise=nothing(self.noise), weights=nothing(self.weights))
+
     @property
     def total(self) -> float:
         """Weighted number of rows."""
@@ -146,6 +151,8 @@ class KnownLinear:
         Where rewards are expected.
     began : int
         Episodes before rewards were first expected there: what those released is not used.
+    moved : int
+        Episodes when rewards had clearly changed, for the last time: what was released before is not used.
     earned : Earned
         What episodes earned, and what the guard makes of it.
     """
@@ -175,6 +182,7 @@ class KnownLinear:
     constants: DenseTuning
     reward_range: tuple[float, float]
     began: int = 0
+    moved: int = 0
     earned: Earned = field(default_factory=Earned)
 
     @property
