@@ -265,7 +265,13 @@ class Earned:
         return self.uniform.plus(self.recent)
 
     def after(
-        self, board: Board, *, uniform: bool, constant: tuple[int, Interval] | None = None, guard: bool = True
+        self,
+        board: Board,
+        *,
+        uniform: bool,
+        constant: tuple[int, Interval] | None = None,
+        guard: bool = True,
+        moved: bool = False,
     ) -> Earned:
         """Return what is known after an episode.
 
@@ -277,6 +283,9 @@ class Earned:
             The best constant arm and its mean reward, as far as it is known.
         guard : bool
             Whether the guard is on.
+        moved : bool
+            Whether rewards have clearly changed, in this episode or the one before: what the estimate earned
+            until then says nothing of it.
         """
         if uniform or self.fallback == UNIFORM:
             pooled_with = board if self.uniform is None else self.uniform.plus(board)
@@ -287,7 +296,7 @@ class Earned:
             rounds = self.rounds + board.rounds
             keep = 0.5 ** (board.rounds / max(_HALF_LIFE * rounds, board.rounds))
             recent = board if self.recent is None else self.recent.plus(board, keep)
-            found = replace(self, last=board, recent=recent, rounds=rounds)
+            found = replace(self, last=board, recent=None if moved else recent, rounds=rounds)
         if found.fallback is not None:
             return found._tried(board)
         return found._guarded(constant) if guard else found
@@ -319,7 +328,7 @@ class Earned:
             earns_less |= max(lift.mean + clearly * lift.error, last.mean + clearly * last.error) < 0
         if not earns_less:
             return self
-        arm = max(others, key=lambda other: other[1].mean)[0]
+        arm = max(others, key=lambda other: other[1].low)[0]
         waits = self.recent.rounds * min(2.0**self.times, _LONGEST)
         return replace(
             self,

@@ -41,7 +41,7 @@ _STANDS_OUT: Final = 4.0
 #: Standard errors below zero from which on a lift is a loss, and smallest loss that is worth a word. Two
 #: lifts are looked at: of policies that lose nothing, one in a hundred is warned of.
 CLEARLY: Final = 2.6
-_SMALL_LOSS: Final = 0.03
+_SMALL_LOSS: Final = 0.05
 #: Standard errors by which the later half of rounds has to earn less than the earlier one.
 _DROP: Final = 3.0
 #: Standard errors of a loss that is looked for after every release.

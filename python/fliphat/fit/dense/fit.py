@@ -254,7 +254,10 @@ class Dense:
         settings, constant = self.settings, None
         if settings.disjoint:
             constant = best_constant(learned, settings.exploration, self.table.active)
-        return known.earned.after(board, uniform=known.fresh, constant=constant, guard=settings.guard)
+        moved = learned.moved > known.moved or 0 < known.moved == known.episodes
+        return known.earned.after(
+            board, uniform=known.fresh, constant=constant, guard=settings.guard, moved=moved
+        )
 
     def facts(self, plan: DensePlan, known: KnownLinear) -> dict[str, Any]:
         """Return what may be told about a finished fit."""
