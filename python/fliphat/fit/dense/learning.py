@@ -33,7 +33,7 @@ __all__ = ["arm_values", "best_constant", "learn"]
 _Floats = npt.NDArray[np.float64]
 
 #: Standard errors by which what is released must be off what was foreseen for rewards to have changed.
-_CHANGED: Final = 4.0
+_CHANGED: Final = 5.0
 
 #: Standard errors by which the best arm is compared with others, about.
 _ERRORS: Final = 2.6
@@ -76,12 +76,16 @@ def learn(
             # The first rounds were played uniformly: arms' means are those of everybody, known better.
             counts = np.maximum(arms[:, -1:], 0.0)
             arms[:, d + 1 : -1], noise[d + 1 : -1] = counts * mean, rows / groups * error
-    if _moved(before, arms, noise, width):
-        known = replace(known, arms=known.arms.forgotten(), moved=known.episodes)
+    moved = _moved(before, arms, noise, width)
+    if moved:
+        known = replace(known, moved=known.episodes)
+    if moved or 0 < before.moved == before.episodes:  # the total, too, was mostly of rounds before the change
+        known = replace(known, arms=known.arms.forgotten())
     known = replace(known, arms=_added_arms(before, arms, noise, rows, steps["arms"], known.arms))
     if "moments" in released:
         known = _with_moments(known, released, steps, rows, groups, unit)
-    known = replace(known, chains={name: step.after for name, step in steps.items() if step.kept})
+    goes_on = [name for name, step in steps.items() if step.kept and not (moved and name == "arms")]
+    known = replace(known, chains={name: steps[name].after for name in goes_on})
     if before.settled:
         count = max(float(arms[:, -1].sum()), math.sqrt(groups) * noise[-1], 1.0)
         mean = arms[:, d + 1 : -1].sum(axis=0) / count
