@@ -265,13 +265,7 @@ class Earned:
         return self.uniform.plus(self.recent)
 
     def after(
-        self,
-        board: Board,
-        *,
-        uniform: bool,
-        constant: tuple[int, Interval] | None = None,
-        guard: bool = True,
-        moved: bool = False,
+        self, board: Board, *, uniform: bool, constant: tuple[int, Interval] | None = None, guard: bool = True
     ) -> Earned:
         """Return what is known after an episode.
 
@@ -283,9 +277,6 @@ class Earned:
             The best constant arm and its mean reward, as far as it is known.
         guard : bool
             Whether the guard is on.
-        moved : bool
-            Whether rewards have clearly changed, in this episode or the one before: what the estimate earned
-            until then says nothing of it.
         """
         if uniform or self.fallback == UNIFORM:
             pooled_with = board if self.uniform is None else self.uniform.plus(board)
@@ -296,7 +287,7 @@ class Earned:
             rounds = self.rounds + board.rounds
             keep = 0.5 ** (board.rounds / max(_HALF_LIFE * rounds, board.rounds))
             recent = board if self.recent is None else self.recent.plus(board, keep)
-            found = replace(self, last=board, recent=None if moved else recent, rounds=rounds)
+            found = replace(self, last=board, recent=recent, rounds=rounds)
         if found.fallback is not None:
             return found._tried(board)
         return found._guarded(constant) if guard else found

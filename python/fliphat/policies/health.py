@@ -165,7 +165,7 @@ def _unknown(
     if board.recent is None or board.uniform is None:
         when = f", after {remaining} more rounds," if remaining else ""
         after = f"the next release{when} may say more"
-        if board.fallback is not None or getattr(known, "moved", 0):
+        if board.fallback is not None or getattr(known, "changed", 0):
             return f"what the policy's own choices earn is being measured anew: {after}"
         if board.recent is not None:
             return f"uniform play was never measured, and the policy earns {board.recent}: {after}"
@@ -294,10 +294,10 @@ def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
 
 def _changed(history: Sequence[EpisodeFacts], known: Known | None) -> str | None:
     """Return that arms earn something else than before, while most of what is known is from before."""
-    if not isinstance(known, KnownLinear) or known.moved <= known.began:
+    if not isinstance(known, KnownLinear) or not 0 < known.changed == known.began:
         return None
     rounds = [facts.rounds for facts in history]
-    before, since = sum(rounds[: known.moved]), sum(rounds[known.moved :])
+    before, since = sum(rounds[: known.changed]), sum(rounds[known.changed :])
     if since > _ANEW * before:
         return None
     return (

@@ -252,12 +252,11 @@ class Dense:
     def _earned(self, known: KnownLinear, learned: KnownLinear, board: Board) -> Earned:
         """Return what episodes earned, and what the guard makes of it."""
         settings, constant = self.settings, None
+        if learned.fresh:  # rewards have changed
+            return Earned(last=board)
         if settings.disjoint:
             constant = best_constant(learned, settings.exploration, self.table.active)
-        moved = learned.moved > known.moved or 0 < known.moved == known.episodes
-        return known.earned.after(
-            board, uniform=known.fresh, constant=constant, guard=settings.guard, moved=moved
-        )
+        return known.earned.after(board, uniform=known.fresh, constant=constant, guard=settings.guard)
 
     def facts(self, plan: DensePlan, known: KnownLinear) -> dict[str, Any]:
         """Return what may be told about a finished fit."""

@@ -25,14 +25,15 @@ from fliphat.fit.dense import columns
 from fliphat.fit.dense.blocks import product, solve, square
 from fliphat.fit.dense.chain import Step
 from fliphat.fit.dense.constants import DenseTuning
-from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, begin, with_groups
+from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, afresh, begin, with_groups
 from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 
 __all__ = ["arm_values", "best_constant", "learn"]
 
 _Floats = npt.NDArray[np.float64]
 
-#: Standard errors by which what is released must be off what was foreseen for rewards to have changed.
+#: Standard errors by which what is released must be off what was foreseen for rewards to
+#: have changed.
 _CHANGED: Final = 5.0
 
 #: Standard errors by which the best arm is compared with others, about.
@@ -76,16 +77,10 @@ def learn(
             # The first rounds were played uniformly: arms' means are those of everybody, known better.
             counts = np.maximum(arms[:, -1:], 0.0)
             arms[:, d + 1 : -1], noise[d + 1 : -1] = counts * mean, rows / groups * error
-    moved = _moved(before, arms, noise, width)
-    if moved:
-        known = replace(known, moved=known.episodes)
-    if moved or 0 < before.moved == before.episodes:  # the total, too, was mostly of rounds before the change
-        known = replace(known, arms=known.arms.forgotten())
     known = replace(known, arms=_added_arms(before, arms, noise, rows, steps["arms"], known.arms))
     if "moments" in released:
         known = _with_moments(known, released, steps, rows, groups, unit)
-    goes_on = [name for name, step in steps.items() if step.kept and not (moved and name == "arms")]
-    known = replace(known, chains={name: steps[name].after for name in goes_on})
+    known = replace(known, chains={name: step.after for name, step in steps.items() if step.kept})
     if before.settled:
         count = max(float(arms[:, -1].sum()), math.sqrt(groups) * noise[-1], 1.0)
         mean = arms[:, d + 1 : -1].sum(axis=0) / count
@@ -94,6 +89,8 @@ def learn(
             known = replace(known, center=blank.center, size=blank.size, ball=blank.ball)
         if resized or columns.stale(known, mean, math.sqrt(groups) * float(noise[d + 1]) / count):
             known = _unsettled(known)
+    if _changed(before, arms, noise, width):
+        return replace(afresh(known), changed=known.episodes)
     return _with_draws(known, width)
 
 
@@ -130,11 +127,10 @@ def _added_arms(
     return sums.add(base, variance, rows, step.weight, step.before.releases == 0, typical)
 
 
-def _moved(known: KnownLinear, arms: _Floats, noise: _Floats, width: float) -> bool:
+def _changed(known: KnownLinear, arms: _Floats, noise: _Floats, width: float) -> bool:
     """Return whether what a total says of an arm is clearly not what was foreseen of its rows.
 
-    A total is mostly of the last episodes. Where it was foreseen too well, rewards have changed: then it is
-    all that is kept, and arms that it says little about are tried again.
+    A total is mostly of the last episodes. Where it was foreseen too well, rewards have changed.
     """
     d, groups = known.dim, known.groups
     if not known.settled or known.fresh or "arms" not in known.chains:
@@ -281,8 +277,6 @@ def _levels(
 
 def _uniform_play(known: KnownLinear) -> tuple[float, float]:
     """Return the mean reward of the first episode, which was played uniformly, and its variance."""
-    if known.moved > known.began:
-        return 0.0, math.inf
     first = known.scores[known.began]
     arms = len(first.counts)
     rounds = max(float(first.counts.sum()), math.sqrt(arms) * first.count_noise, 1.0)
@@ -298,8 +292,6 @@ def _first_values(known: KnownLinear) -> tuple[_Floats, _Floats]:
     level = np.clip(first.rewards / counts, -0.5, 0.5)
     variance = np.clip(0.25 - level**2, constants.least_spread, constants.spread) / counts
     variance += (first.reward_noise**2 + (level * first.count_noise) ** 2) / counts**2
-    if known.moved > known.began:
-        variance += math.inf
     later = (0, known.groups - len(counts))  # arms that came since
     return np.pad(level, later), np.pad(variance, later, constant_values=np.inf)
 
