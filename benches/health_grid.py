@@ -52,12 +52,12 @@ def _contexts(rng, world, kind):
     return numbers * (np.abs(rng.standard_t(1.5, (world.rows, 1))) if kind == "tails" else 1.0)
 
 
-def chances(base, contextual, kind="numbers", change=None):
+def chances(base, contextual, kind="numbers", change=None, level=0.25):
     """Return a maker: arms' chances lie `base` apart and move with contexts by about `contextual`."""
 
     def make(rng, world):
         values = _contexts(rng, world, kind)
-        levels = np.log(0.25 / 0.75) + base * rng.permutation(np.linspace(-1, 1, world.arms))
+        levels = np.log(level / (1 - level)) + base * rng.permutation(np.linspace(-1, 1, world.arms))
         suits = rng.normal(size=(world.dim, world.arms)) / np.sqrt(max((values**2).sum(axis=1).mean(), 1e-9))
         moved = levels + contextual * values @ suits
         if change == "parity":  # no line separates it
@@ -67,6 +67,16 @@ def chances(base, contextual, kind="numbers", change=None):
         elif change == "wanders":
             late = levels[::-1] + contextual * values @ suits[:, ::-1]
             moved += (late - moved) * np.linspace(0, 1, world.rows)[:, None]
+        elif change in ("flips early", "best falls", "all fall", "contexts mislead"):
+            later = slice(world.rows // 4, None)
+            if change == "flips early":
+                moved[later] = moved[later, ::-1]
+            elif change == "best falls":
+                moved[later, moved[later].mean(axis=0).argmax()] -= 4.0
+            elif change == "all fall":  # the same arms stay the best
+                moved[later] -= 0.7
+            else:
+                moved[later] = 2 * levels - moved[later]
         elif change == "sorted":
             order = np.argsort(values[:, 0], kind="stable")
             values, moved = values[order], moved[order]
@@ -108,6 +118,33 @@ def worlds():
                 World("no rewards", rows, arms, 4, epsilon, chances(1.0, 1.0), missing=0.97),
             ]
     return [world for pair in zip(good, bad, strict=True) for world in pair]
+
+
+def changing(first):
+    """Return worlds in which something changes, or labels, people or budgets are rare; two sets of sizes."""
+    found = []
+    for epsilon, arms, rows in ((1.0, 3, 16_000), (10.0, 8, 12_000)) if first == 0 else (
+        (2.0, 5, 20_000),
+        (5.0, 10, 16_000),
+    ):
+        found += [
+            World("flips early", rows, arms, 4, epsilon, chances(1.5, 0.5, change="flips early")),
+            World("flips early, all alike", rows, arms, 2, epsilon, chances(2.0, 0.0, change="flips early")),
+            World("best falls", rows, arms, 4, epsilon, chances(1.2, 0.5, change="best falls")),
+            World("all fall", rows, arms, 4, epsilon, chances(1.2, 0.7, change="all fall")),
+            World("contexts mislead", rows, arms, 5, epsilon, chances(0.7, 2.0, change="contexts mislead")),
+            World("wanders", rows, arms, 4, epsilon, chances(1.5, 0.5, change="wanders")),
+            World("parity", rows, arms, 4, epsilon, chances(0.7, 1.0, change="parity")),
+            World("rare labels", rows, arms, 4, epsilon, chances(1.0, 0.5, level=0.04)),
+            World("rare labels, two", rows, 2, 4, epsilon, chances(0.7, 0.0, "ones", level=0.05)),
+            World("many arms", rows, 26, 1, epsilon, chances(1.0, 0.0, "ones")),
+            World("few people", rows // 12, arms, 4, epsilon, chances(1.2, 0.5)),
+            World("few people, many columns", rows // 8, arms, 40, epsilon, chances(1.2, 0.5)),
+            World("range far too wide", rows, arms, 4, epsilon, chances(1.0, 1.0), {"reward_range": (0, 60)}),
+            World("answers", rows, arms, 20, epsilon, chances(0.7, 2.0, "answers")),
+            World("numbers", rows, arms, 8, epsilon, chances(0.7, 2.0)),
+        ]
+    return found
 
 
 def made(world, policy, seed, guard):

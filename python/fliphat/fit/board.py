@@ -319,7 +319,7 @@ class Earned:
             earns_less |= max(lift.mean + clearly * lift.error, last.mean + clearly * last.error) < 0
         if not earns_less:
             return self
-        arm = max(others, key=lambda other: other[1].mean)[0]
+        arm = max(others, key=lambda other: other[1].low)[0]
         waits = self.recent.rounds * min(2.0**self.times, _LONGEST)
         return replace(
             self,

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.board import CUT_CONTEXTS, Board, Earned, Interval
+from fliphat.fit.board import CUT_CONTEXTS, Earned, Interval
 from fliphat.fit.dense import DenseSettings, KnownLinear
 from fliphat.fit.known import Known, KnownEstimate, SparseEstimate
 from fliphat.fit.pursuit.known import KnownSparse
@@ -41,9 +40,9 @@ _STANDS_OUT: Final = 4.0
 #: Standard errors below zero from which on a lift is a loss, and smallest loss that is worth a word. Two
 #: lifts are looked at: of policies that lose nothing, one in a hundred is warned of.
 CLEARLY: Final = 2.6
-_SMALL_LOSS: Final = 0.03
-#: Standard errors by which the later half of rounds has to earn less than the earlier one.
-_DROP: Final = 3.0
+_SMALL_LOSS: Final = 0.05
+#: Rounds after a change, over those before, until what is known of rewards is known well again.
+_ANEW: Final = 0.7
 #: Standard errors of a loss that is looked for after every release.
 EVERY_TIME: Final = 4.0
 #: Share of rewards outside their range that is too large.
@@ -113,10 +112,9 @@ def examine(
     """
     board = scoreboard(settings, (), known, table)  # no word about single episodes is said here
     lock = _locked(known, board, table)
-    measures = getattr(known, "earned", None) is not None
     return Health(
         _findings(settings, history, known, board, lock, CLEARLY),
-        _unknown(history, board, measures, remaining, lock[1]),
+        _unknown(history, board, known, remaining, lock[1]),
     )
 
 
@@ -142,7 +140,7 @@ def _findings(
     # One that is locked on the best constant arm it knows of has no better one to be told.
     found: list[str | None] = [
         *_earnings(board, clearly, locked if arm != board.best_arm else ""),
-        _dropped(history[getattr(known, "began", 0) :], board, max(clearly, _DROP)),
+        _changed(history, known),
         _contexts_cut(board, settings),
     ]
     if earned is not None and board.clipped is not None:
@@ -153,25 +151,29 @@ def _findings(
 
 
 def _unknown(
-    history: Sequence[EpisodeFacts], board: Scoreboard, measures: bool, remaining: int, locked: str = ""
+    history: Sequence[EpisodeFacts], board: Scoreboard, known: Known | None, remaining: int, locked: str = ""
 ) -> str:
-    """Return what nobody can know yet, and from when on it could be known."""
+    """Return what nobody can know yet, and from when on it could be known; nothing where all is well."""
     if not history:
         return f"nothing was measured yet: the first release comes after {remaining} more rounds"
-    if not measures:
-        if len(history) >= _LEAST:
-            return ""
-        return (
-            f"too early to say: {len(history)} of {_LEAST} releases were made that estimates are compared in"
-        )
-    if board.recent is None:
+    if getattr(known, "earned", None) is None:
+        if len(history) < _LEAST:
+            return (
+                f"too early to say: {len(history)} of {_LEAST} releases were made that estimates are compared in"
+            )
+        return "estimates show no sign of trouble; what the policy earns is not measured with this fit"
+    if board.recent is None or board.uniform is None:
         when = f", after {remaining} more rounds," if remaining else ""
         after = f"the next release{when} may say more"
+        if board.fallback is not None or getattr(known, "changed", 0):
+            return f"what the policy's own choices earn is being measured anew: {after}"
+        if board.recent is not None:
+            return f"uniform play was never measured, and the policy earns {board.recent}: {after}"
         if board.uniform is None:
             return f"nothing was measured yet of what the policy earns: {after}"
         return f"only uniform play was measured yet, which earns {_interval(board.uniform)}: {after}"
-    if board.uniform is None:
-        return ""
+    if len(board.arms) == 1:
+        return f"there is one arm, so nothing to choose: it earns {board.recent} a round"
     uniform = _uniform(board, board.uniform)
     lift = board.recent.less(uniform)
     if lift.low > 0:  # what is below 0, but not clearly, is no finding
@@ -199,7 +201,7 @@ def _uniform(board: Scoreboard, first: Interval) -> Interval:
 def _arms_unknown(board: Scoreboard, locked: str) -> str:
     """Return what is not known of arms, where the policy earns more than uniform play."""
     lift, constant = board.lift_over_arm, board.constant
-    if lift is None or constant is None or len(board.arms) == 1:
+    if lift is None or constant is None:
         return ""
     if lift.low < -_SMALL_LOSS * abs(constant.mean):
         return (
@@ -290,26 +292,19 @@ def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
     return found
 
 
-def _dropped(history: Sequence[EpisodeFacts], board: Scoreboard, clearly: float) -> str | None:
-    """Return that rewards fell to what uniform play earns, or below; the first episode was played so."""
-    if len(history) < 3 or board.uniform is None:
+def _changed(history: Sequence[EpisodeFacts], known: Known | None) -> str | None:
+    """Return that arms earn something else than before, while most of what is known is from before."""
+    if not isinstance(known, KnownLinear) or not 0 < known.changed == known.began:
         return None
-    boards = [facts.board for facts in history if facts.board is not None][1:]
-    rounds = np.cumsum([one.rounds for one in boards])
-    half = int(np.searchsorted(rounds, rounds[-1] / 2)) if len(boards) > 1 else 0
-    if not 0 < half < len(boards):
-        return None
-    later = reduce(Board.plus, boards[half:]).reward
-    if later.less(_uniform(board, board.uniform)).low > 0:
-        return None
-    earlier = reduce(Board.plus, boards[:half]).reward
-    lift = later.less(earlier)
-    if lift.mean + clearly * lift.error > 0:
+    rounds = [facts.rounds for facts in history]
+    before, since = sum(rounds[: known.changed]), sum(rounds[known.changed :])
+    if since > _ANEW * before:
         return None
     return (
-        f"the policy earned {_interval(earlier)} a round at first and {_interval(later)} since, no more than "
-        f"uniform play as far as is known: rewards, or the people who come, may have changed; see "
-        f"policy.scoreboard.episodes"
+        f"rewards changed by round {before}: arms earn clearly more or less than the rounds before had said, "
+        f"which are not used any more, and others are tried again. If nothing changed in who comes or what is "
+        f"rewarded, contexts do not tell what matters; otherwise wait until about round "
+        f"{math.ceil((1 + _ANEW) * before)}"
     )
 
 

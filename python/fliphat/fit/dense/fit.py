@@ -252,6 +252,8 @@ class Dense:
     def _earned(self, known: KnownLinear, learned: KnownLinear, board: Board) -> Earned:
         """Return what episodes earned, and what the guard makes of it."""
         settings, constant = self.settings, None
+        if learned.fresh:  # rewards have changed
+            return Earned(last=board)
         if settings.disjoint:
             constant = best_constant(learned, settings.exploration, self.table.active)
         return known.earned.after(board, uniform=known.fresh, constant=constant, guard=settings.guard)
