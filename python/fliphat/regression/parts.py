@@ -36,7 +36,7 @@ from fliphat.fit.pursuit.constants import (
     class_tuning,
 )
 from fliphat.fit.pursuit.fit import PursuitFit, RowSums, Sums
-from fliphat.fit.pursuit.known import KnownSparse, Told
+from fliphat.fit.pursuit.known import Given, KnownSparse
 from fliphat.fit.pursuit.plan import PursuitPlan
 from fliphat.fit.settings import Settings
 from fliphat.privacy.conversion import rho_from_epsilon
@@ -114,15 +114,15 @@ class PartsFit:
     def __init__(self, settings: Settings, rows: int, *, accounting: str | None = None) -> None:
         base = PursuitFit(settings, accounting=accounting)
         if settings.loss == "logistic" and settings.constants is None:
-            base = PursuitFit(settings, constants=class_tuning(base.told.mu), accounting=accounting)
-        told = base.told
+            base = PursuitFit(settings, constants=class_tuning(base.given.mu), accounting=accounting)
+        given = base.given
         #: Whether all columns may be kept, so that none has to be picked.
-        self.whole = told.dim <= told.sparsity
+        self.whole = given.dim <= given.sparsity
         #: Rows times mu for each column that may be kept: how much can be told of one.
-        self.budget = rows * told.mu / told.sparsity
+        self.budget = rows * given.mu / given.sparsity
         self.parts = Parts(rows, _how_many(rows, self.budget, self.whole))
         self.lengths = self.parts.lengths
-        constants = at_once(told.tuning, told.mu)
+        constants = at_once(given.tuning, given.mu)
         if self.whole:
             constants = dataclasses.replace(constants, prune=WHOLE_PRUNE, moment_share=WHOLE_MOMENTS)
         settings = dataclasses.replace(settings, first_episode=self.lengths[0])
@@ -135,12 +135,12 @@ class PartsFit:
     def plan(self, part: int, known: KnownSparse) -> tuple[KnownSparse, PursuitPlan]:
         """Return the plan of a part, and what it was made from."""
         if self.whole and not len(known.columns):
-            known = _with_all_columns(known, self.pursuit.told)
+            known = _with_all_columns(known, self.pursuit.given)
         picks, last = known.picks, part >= self.parts.count - (self.parts.count + 2) // ONE_MEASURES
         if len(known.columns) and (self.whole or last):
             picks = 0.0  # the last parts measure what the others found
         elif part == 0:
-            picks = max(picks, PART_FIRST_PICKS * self.pursuit.told.sparsity)
+            picks = max(picks, PART_FIRST_PICKS * self.pursuit.given.sparsity)
         known = dataclasses.replace(known, rows=float(self.lengths[part]), picks=picks)
         plan = self.pursuit.plan(part, known)
         assert isinstance(plan, PursuitPlan)  # a pilot is a bandit's
@@ -159,10 +159,10 @@ class PartsFit:
         return known, tuple(releases)
 
 
-def _with_all_columns(known: KnownSparse, told: Told) -> KnownSparse:
+def _with_all_columns(known: KnownSparse, given: Given) -> KnownSparse:
     """Return what is known with every column in the estimate, at zero."""
-    d, x = told.dim, known.context_size
-    slope = _STEEPEST_SIGMOID if told.loss == "logistic" else 1.0
+    d, x = given.dim, known.context_size
+    slope = _STEEPEST_SIGMOID if given.loss == "logistic" else 1.0
     covariance = np.diag(np.full(1 + d, (WHOLE_DOUBT * known.residual_size / x / slope) ** 2))
     covariance[0, 0] = known.covariance[0, 0]
     moments = np.diag(np.full(1 + d, x * x))

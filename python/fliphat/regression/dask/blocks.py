@@ -108,7 +108,7 @@ class PartQuestion:
     def width(self, step: str) -> int:
         """Return how many sums a step has."""
         m = len(self.plan.steps.whiten)
-        return {"numbers": 3, "vector": m * (m + 3) // 2 + 1}.get(step, self.plan.told.dim)
+        return {"numbers": 3, "vector": m * (m + 3) // 2 + 1}.get(step, self.plan.given.dim)
 
 
 def prepare(x: Any, y: Any, declared: Declared) -> Block | Refusal:
