@@ -79,6 +79,7 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
 
     _loss = "logistic"
 
+    classes: Any
     classes_: npt.NDArray[Any]
     intercept_: npt.NDArray[np.float64]
 
@@ -96,16 +97,7 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         ledger: Ledger | None = None,
         solver: Pursuit | Iht | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.sparsity = sparsity
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.feature_scale = feature_scale
-        self.rows_per_user = rows_per_user
-        self.random_state = random_state
-        self.ledger = ledger
-        self.solver = solver
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Fit privately: one release.

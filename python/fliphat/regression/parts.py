@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -39,7 +38,6 @@ from fliphat.fit.pursuit.fit import PursuitFit, RowSums, Sums
 from fliphat.fit.pursuit.known import Given, KnownSparse
 from fliphat.fit.pursuit.plan import PursuitPlan
 from fliphat.fit.settings import Settings
-from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import NO_PICKS, Guarantee
 from fliphat.privacy.priced import PricedRelease
 
@@ -189,24 +187,12 @@ def _how_many(rows: int, budget: float, whole: bool) -> int:
 
 def parts_guarantee(fit: PartsFit) -> Guarantee:
     """Return the claim of a fit in parts: a row is in one of them, and each is within the whole claim."""
-    settings = fit.pursuit.settings
     first = fit.plan(0, fit.begin())[1].release
-    exact = first.accounting == "exact"
-    rho = None if exact else Fraction(rho_from_epsilon(settings.epsilon, settings.delta))
-    return Guarantee(
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        rho=rho,
+    return dataclasses.replace(
+        fit.pursuit.guarantee(first),
         setting="regression",
-        rounds_per_user=settings.rounds_per_user,
-        user_ids_checked=False,
         mechanism=NO_PICKS if fit.whole else "exponential",
-        value_noise="rounded_gaussian",
-        calibration="proven",
-        seeded=settings.seed is not None,
-        noise_shortfall=None,
-        release=first if exact else None,
-        kinds=fit.pursuit.kinds if exact else None,
+        seeded=fit.pursuit.settings.seed is not None,
     )
 
 

@@ -239,9 +239,9 @@ class PursuitFit:
             "board": known.earned.last,
         }
 
-    def guarantee(self) -> Guarantee:
+    def guarantee(self, first: PricedRelease | None = None) -> Guarantee:
         """Return the claim of every episode's noise: that of the first says the same as any other."""
-        settings, first = self.settings, self.plan(0, self.begin()).release
+        settings, first = self.settings, first or self.plan(0, self.begin()).release
         exact = self._accounting == "exact"
         return Guarantee(
             epsilon=settings.epsilon,
@@ -250,12 +250,9 @@ class PursuitFit:
             rho=None if exact else Fraction(rho_from_epsilon(settings.epsilon, settings.delta)),
             setting="bandit",
             rounds_per_user=settings.rounds_per_user,
-            user_ids_checked=False,
             mechanism="exponential",
             value_noise="rounded_gaussian",
-            calibration="proven",
             seeded=not self.noise(0).protects,
-            noise_shortfall=None,
             release=first if exact else None,
             kinds=self.kinds if exact else None,
         )
