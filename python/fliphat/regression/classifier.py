@@ -12,7 +12,6 @@ from fliphat.fit.options import Iht, Pursuit
 from fliphat.privacy.ledger import Ledger
 from fliphat.regression import data
 from fliphat.regression.dask import arrays
-from fliphat.regression.labels import encode, two_classes
 from fliphat.regression.linear_estimator import LinearEstimator, refuse_unknown
 from fliphat.regression.sklearn_compat import ClassifierMixin
 
@@ -176,8 +175,8 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         if isinstance(rows, arrays.DaskRows):
             return arrays.labels_and_classes(y, rows, self.classes)
         labels = data.one_dimensional(y, rows.shape[0], stacklevel=5)
-        classes = two_classes(labels, self.classes)
-        return encode(labels, classes), classes
+        classes = data.two_classes(labels, self.classes)
+        return data.encode(labels, classes), classes
 
     def _scales(self) -> tuple[float, float]:
         return defaults.LOG_ODDS_SCALE, defaults.RESIDUAL_SCALE

@@ -4,16 +4,17 @@ The columns of an estimate are public once released, so an episode picks only ne
 and spends the rest of its budget on what is not known of the public ones. One episode, whose plan is fixed
 when it opens:
 
-1. residuals at the public coefficients; integer sums of clipped gradients of all columns; p picks outside
+1. in the first episode (in the second again, if they were far from what was told) sizes and means of whole
+   rows: a Gaussian vector;
+2. residuals at the public coefficients; integer sums of clipped gradients of all columns; p picks outside
    the public ones by the exponential mechanism, with a sign. A pick is public at once, so what it is likely
    to explain is taken off the residuals before the next one: a row's integers are bounded at any residuals,
    so that a pick costs the same;
-2. one Gaussian vector on the intercept, the public and the new columns: gradients, second moments, the size
-   of residuals, and in the first episode the sizes and means of whole rows (in the second again, if they were
-   far from what was told);
-3. public from here on: :mod:`fliphat.fit.pursuit` learns from these numbers and plans the next episode.
+3. one Gaussian vector on the intercept, the public and the new columns: gradients, second moments, the size
+   of residuals, and what was earned;
+4. public from here on: :mod:`fliphat.fit.pursuit` learns from these numbers and plans the next episode.
 
-Steps 1 and 2 are :func:`release`, all of it in Rust (``rust/core/src/private/episode.rs``): no sum without
+Steps 1 to 3 are :func:`release`, all of it in Rust (``rust/core/src/private/episode.rs``): no sum without
 noise comes back to Python. Sums of rows that live elsewhere cross as bytes, which nothing here looks into.
 Every release costs the privacy budget once more, on the same rows as well. What a fit is charged for is what
 it does: all scales are read from one :class:`~fliphat.privacy.priced.PricedRelease`, which can't be built for
