@@ -132,7 +132,7 @@ def test_every_episode_asks_for_the_noise_that_k_rounds_of_a_user_need(users: in
 
 def test_noise_does_not_depend_on_what_else_was_priced() -> None:
     fit = FLIPHAT(dim=60, sparsity=6, epsilon=2.0, delta=1e-3)._fit
-    t = fit.told.tuning
+    t = fit.given.tuning
     shares = {"picks": t.late_pick_share, "moments": t.moment_share, "size": t.size_share, "board": 0.02}
     shares["gradient"] = 1 - sum(shares.values())
     found = []

@@ -252,12 +252,12 @@ def _exact(
     made: functools.partial[NoiseScales], kinds: tuple[tuple[int, int], ...], share: float, spread: bool
 ) -> NoiseScales:
     """Return scales for the first of `kinds` whose exact price is within the claim, picks having `share`."""
-    told = made.keywords
-    epsilon, delta, rounds_per_user = told["epsilon"], told["delta"], told["rounds_per_user"]
+    shared = made.keywords
+    epsilon, delta, rounds_per_user = shared["epsilon"], shared["delta"], shared["rounds_per_user"]
     users = rounds_per_user if spread else 1
     # In an order of their own, so that every kind of fit finds the same scales for all of them.
     ordered = tuple(sorted(kinds))
-    found = _factors(epsilon, delta, ordered, share, told["value_noise"], users)
+    found = _factors(epsilon, delta, ordered, share, shared["value_noise"], users)
     factors = dict(zip(ordered, found, strict=True))
     refusal = None
     for correction in range(_CORRECTIONS):
@@ -265,7 +265,7 @@ def _exact(
         for sparsity, iterations in kinds:
             factor = factors[sparsity, iterations] * (1 - _CORRECTION) ** correction
             unit = ROW_SENSITIVITY * rounds_per_user * math.sqrt(sparsity * iterations) / factor
-            twice = 1 if told["mechanism"] == "exponential" else 2
+            twice = 1 if shared["mechanism"] == "exponential" else 2
             pick_scale = math.ceil(twice * unit / math.sqrt(share))
             value_scale = math.ceil(unit / math.sqrt(1 - share))
             _require_small(epsilon, delta, pick_scale, value_scale)

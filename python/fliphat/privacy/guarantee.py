@@ -78,8 +78,7 @@ class Guarantee:
     Examples
     --------
     >>> claim = Guarantee(epsilon=1.0, delta=0.01, rho=Fraction(1, 10), setting="regression",
-    ...     rounds_per_user=1, user_ids_checked=False, mechanism="exponential", value_noise="gaussian",
-    ...     calibration="proven", seeded=False, noise_shortfall=None)
+    ...     rounds_per_user=1, mechanism="exponential", value_noise="gaussian", seeded=False)
     >>> claim.proven, claim.unit
     (True, 'row')
     """
@@ -89,12 +88,12 @@ class Guarantee:
     rho: Fraction | None
     setting: str
     rounds_per_user: int
-    user_ids_checked: bool
+    user_ids_checked: bool = False
     mechanism: str
     value_noise: str
-    calibration: str
+    calibration: str = "proven"
     seeded: bool
-    noise_shortfall: float | None
+    noise_shortfall: float | None = None
     release: PricedRelease | None = None
     fits: int = 1
     kinds: Callable[[], Sequence[Sequence[Event]] | None] | None = field(
@@ -344,9 +343,7 @@ def state_guarantee(
         user_ids_checked=user_ids_checked,
         mechanism=noise.mechanism,
         value_noise=noise.value_noise,
-        calibration=noise.calibration,
         seeded=seeded,
-        noise_shortfall=None,
         release=noise.release,
         kinds=kinds,
     )

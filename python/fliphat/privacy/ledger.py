@@ -28,7 +28,7 @@ from fliphat import arguments
 from fliphat.privacy import accounting, composition
 from fliphat.privacy.conversion import epsilon_from_rho, float_up, rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
-from fliphat.privacy.ledger_file import Account, FileAccount, MemoryAccount, Spent
+from fliphat.privacy.ledger_file import FileAccount, MemoryAccount, Spent
 from fliphat.privacy.priced import Noise, PricedRelease
 from fliphat.privacy.scales import FitShape, NoiseScales, check_delta, releases_of
 
@@ -99,7 +99,7 @@ class Ledger:
                 "from earlier results add up only within a budget that is fixed beforehand"
             )
         terms = {"delta": self.delta, "epsilon": self.budget, "accounting": accounting}
-        self._account: Account = MemoryAccount() if path is None else FileAccount(path, terms)
+        self._account = MemoryAccount() if path is None else FileAccount(path, terms)
 
     @property
     def fits(self) -> int:

@@ -30,7 +30,9 @@ __all__ = [
     "VectorNoise",
     "fit_scales",
     "listed",
+    "noise_of",
     "price",
+    "scales_of",
 ]
 
 ACCOUNTINGS: Final = ("exact", "zcdp")
@@ -253,7 +255,7 @@ class PricedRelease:
             "epsilon": float(self.epsilon),
             "delta": float(self.delta),
             "users": self.users,
-            "noise": [[_scales(noise) for noise in fit] for fit in (self.noise, *self.beside)],
+            "noise": [[scales_of(noise) for noise in fit] for fit in (self.noise, *self.beside)],
             "events": listed(self.events),
         }
         if self.accounting == "zcdp":
@@ -361,11 +363,18 @@ def _events(noise: Sequence[Noise], users: int) -> tuple[composition.Event, ...]
     return tuple(event for release in noise for event in release.events(users))
 
 
-def _scales(noise: Noise) -> dict[str, object]:
-    """Return a release as integers: how far one row moves it, and the noise."""
+def scales_of(noise: Noise) -> dict[str, Any]:
+    """Return a release as integers, for JSON: how far one row moves it, and the noise."""
     if isinstance(noise, PickNoise):
         return {"picks": noise.count, "sensitivity": noise.sensitivity, "scale": noise.scale}
     return {"vector": [[str(part.sensitivity_squared), part.sigma] for part in noise.parts]}
+
+
+def noise_of(record: dict[str, Any]) -> Noise:
+    """Return what :func:`scales_of` wrote."""
+    if "vector" in record:
+        return VectorNoise(*(Part(Fraction(squared), sigma) for squared, sigma in record["vector"]))
+    return PickNoise(record["sensitivity"], record["scale"], record["picks"])
 
 
 def listed(events: Sequence[composition.Event]) -> list[list[object]]:

@@ -200,11 +200,6 @@ class NoiseScales:
         )
 
     @property
-    def calibration(self) -> str:
-        """The name of this calibration: ``"proven"``."""
-        return "proven"
-
-    @property
     def sensitivity(self) -> int:
         """How far replacing all rows of one user can move any integer sum."""
         return ROW_SENSITIVITY * self.rounds_per_user

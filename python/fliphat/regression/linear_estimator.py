@@ -72,6 +72,10 @@ class LinearEstimator(BaseEstimator):
     _is_clone: bool = False
     _told_of_clones: ClassVar[bool] = False
 
+    def _keep(self, parameters: dict[str, Any]) -> None:
+        """Keep the parameters of a constructor as they are: scikit-learn asks for it."""
+        vars(self).update({name: value for name, value in parameters.items() if name != "self"})
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -135,6 +135,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
 
     _loss = "squared"
 
+    target_scale: float
     intercept_: float
 
     def __init__(
@@ -151,16 +152,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         ledger: Ledger | None = None,
         solver: Pursuit | Iht | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.sparsity = sparsity
-        self.fit_intercept = fit_intercept
-        self.feature_scale = feature_scale
-        self.target_scale = target_scale
-        self.rows_per_user = rows_per_user
-        self.random_state = random_state
-        self.ledger = ledger
-        self.solver = solver
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Fit privately: one release.

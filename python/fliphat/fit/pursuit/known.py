@@ -1,4 +1,4 @@
-"""What pursuit was told, what it knows, what an episode will do, and the means that it released. Public."""
+"""What pursuit was given, what it knows, what an episode will do, and the means that it released. Public."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fliphat.fit.board import Board, Earned
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.pursuit.constants import Tuning, tuning
 
-__all__ = ["EpisodeSteps", "KnownSparse", "ReleasedMeans", "Told"]
+__all__ = ["EpisodeSteps", "Given", "KnownSparse", "ReleasedMeans"]
 
 _Vector = npt.NDArray[np.float64]
 _Columns = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Told:
+class Given:
     """What the caller said, and the budget."""
 
     dim: int
@@ -155,7 +155,7 @@ class EpisodeSteps:
     rows: int
     picks: int
     #: Value of the intercept's column in this episode: x.
-    one: float
+    constant: float
     #: A row's ``shift @ (one, row[A])`` is taken off each of its coordinates before candidates are scored.
     shift: _Vector | None
     pick_clip: float
@@ -175,8 +175,8 @@ class EpisodeSteps:
     slope: float
     #: Typical size of one.
     coefficient: float
-    #: What a pick is assumed to explain of a reward, where a row's value is `one`, while the episode's later
-    #: ones are picked; 0 if all are picked by the same sums.
+    #: What a pick is assumed to explain of a reward, where a row's value is `constant`, while the episode's
+    #: later ones are picked; 0 if all are picked by the same sums.
     assumed: float = 0.0
     #: Where rewards are expected, if what the episode earns is released.
     reward_range: tuple[float, float] | None = None
