@@ -52,8 +52,8 @@ def make_app(
     ----------
     open_policy : function
         Returns the policy, which must have a store. Called in the thread that will play it, when the server
-        starts, and again after its store failed. With a directory give ``durability="group"``: the server
-        syncs each group of requests before it answers any of them.
+        starts, and again after its store failed. Of a directory give ``Store(..., durability="group")``: the
+        server syncs each group of requests before it answers any of them.
     tokens : Tokens
     limits : Limits, optional
     log_requests : bool
@@ -67,10 +67,11 @@ def make_app(
 
     Examples
     --------
-    >>> from fliphat import FLIPHAT
+    >>> from fliphat import FLIPHAT, Store
     >>> from fliphat.serve import Tokens, make_app
+    >>> store = Store("store", durability="group")
     >>> app = make_app(
-    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2, store="store", durability="group"),
+    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2, store=store),
     ...     tokens=Tokens(write="a token of some length", operator="another token, as long"),
     ... )  # doctest: +SKIP
     """
