@@ -35,8 +35,6 @@ from fliphat.serve.web import (
 
 __all__ = ["make_app"]
 
-_COMPACT = compact.COMPACT.encode()
-
 
 def make_app(
     open_policy: Callable[[], LivePolicy],
@@ -215,14 +213,11 @@ class _Service:
             self.numbers.add("invalid_rounds", _invalid(decided))
             if self.decisions is not None:
                 self.decisions.decided(rounds, decided)
-        receipts = self.owner.receipts
-        if asked.compact:
-            return Answer(compact.answer(decided, receipts, self.owner.terms.numbers), _COMPACT)
-        return Answer(bodies.json_answer(decided, receipts))
+        return Answer(bodies.json_answer(decided, self.owner.receipts))
 
     async def update(self, asked: Asked, body: bytes) -> Answer:
         """Hand in one reward, or several."""
-        rewards = (compact if asked.compact else bodies).read_rewards(body, self.rules.limits.rounds)
+        rewards = bodies.read_rewards(body, self.rules.limits.rounds)
         self.owner.receipts.require(rewards.ids, rewards.receipts)
         played = switch.of_played(rewards)
         taken: bool | int = False if rewards.single else 0
@@ -266,12 +261,11 @@ class _Service:
     # Addresses that read
 
     async def arms(self, asked: Asked, body: bytes) -> dict[str, Any]:
-        """Show the arms that are played now, and the number of each there ever was."""
+        """Show the arms that are played now."""
         self._public()
-        terms = self.owner.terms
-        if terms.arms is None:
+        if self.owner.terms.arms is None:
             raise play.no_arms()
-        return {"arms": terms.arms, "numbers": list(terms.numbers)}
+        return {"arms": self.owner.terms.arms}
 
     async def estimate(self, asked: Asked, body: bytes) -> Answer:
         """Show the released estimate."""
