@@ -35,8 +35,6 @@ from fliphat.serve.web import (
 
 __all__ = ["make_app"]
 
-_COMPACT = compact.COMPACT.encode()
-
 
 def make_app(
     open_policy: Callable[[], LivePolicy],
@@ -52,8 +50,8 @@ def make_app(
     ----------
     open_policy : function
         Returns the policy, which must have a store. Called in the thread that will play it, when the server
-        starts, and again after its store failed. With a directory give ``durability="group"``: the server
-        syncs each group of requests before it answers any of them.
+        starts, and again after its store failed. Of a directory give ``Store(..., durability="group")``: the
+        server syncs each group of requests before it answers any of them.
     tokens : Tokens
     limits : Limits, optional
     log_requests : bool
@@ -67,10 +65,11 @@ def make_app(
 
     Examples
     --------
-    >>> from fliphat import FLIPHAT
+    >>> from fliphat import FLIPHAT, Store
     >>> from fliphat.serve import Tokens, make_app
+    >>> store = Store("store", durability="group")
     >>> app = make_app(
-    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2, store="store", durability="group"),
+    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2, store=store),
     ...     tokens=Tokens(write="a token of some length", operator="another token, as long"),
     ... )  # doctest: +SKIP
     """
@@ -214,14 +213,11 @@ class _Service:
             self.numbers.add("invalid_rounds", _invalid(decided))
             if self.decisions is not None:
                 self.decisions.decided(rounds, decided)
-        receipts = self.owner.receipts
-        if asked.compact:
-            return Answer(compact.answer(decided, receipts, self.owner.terms.numbers), _COMPACT)
-        return Answer(bodies.json_answer(decided, receipts))
+        return Answer(bodies.json_answer(decided, self.owner.receipts))
 
     async def update(self, asked: Asked, body: bytes) -> Answer:
         """Hand in one reward, or several."""
-        rewards = (compact if asked.compact else bodies).read_rewards(body, self.rules.limits.rounds)
+        rewards = bodies.read_rewards(body, self.rules.limits.rounds)
         self.owner.receipts.require(rewards.ids, rewards.receipts)
         played = switch.of_played(rewards)
         taken: bool | int = False if rewards.single else 0
@@ -265,12 +261,11 @@ class _Service:
     # Addresses that read
 
     async def arms(self, asked: Asked, body: bytes) -> dict[str, Any]:
-        """Show the arms that are played now, and the number of each there ever was."""
+        """Show the arms that are played now."""
         self._public()
-        terms = self.owner.terms
-        if terms.arms is None:
+        if self.owner.terms.arms is None:
             raise play.no_arms()
-        return {"arms": terms.arms, "numbers": list(terms.numbers)}
+        return {"arms": self.owner.terms.arms}
 
     async def estimate(self, asked: Asked, body: bytes) -> Answer:
         """Show the released estimate."""

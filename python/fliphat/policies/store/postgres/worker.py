@@ -184,6 +184,12 @@ class SharedEngine(Engine):
         row = self._view.row
         return row.phase is Phase.AHEAD and row.filled == row.room
 
+    def require_alive(self) -> None:
+        """See :class:`Engine`; as it was last looked at."""
+        view = self._view
+        if view.row.phase is Phase.REFUSED or (view.due is not None and view.due.phase is Phase.REFUSED):
+            raise not_newest()
+
     # Rounds
 
     def select(self, contexts: Any, user: Any, key: Any, ids: Sequence[Any] | None = None) -> Decision:
@@ -386,9 +392,8 @@ class SharedEngine(Engine):
             if view.to_close:  # also what a worker showed that ended then
                 self._close(view)
                 view = self._look()
+            self.require_alive()
             row = view.row
-            if row.phase is Phase.REFUSED or (view.due is not None and view.due.phase is Phase.REFUSED):
-                raise not_newest()
             full = row.phase is Phase.FULL
             if full or (view.due is not None and self._may_ask(view, count)):
                 released, view = self._release(view, row if full else view.due), self._look()
