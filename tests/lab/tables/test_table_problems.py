@@ -356,3 +356,14 @@ def test_chances_that_can_not_be_those_of_the_log_are_named(chance, fits):
     asked = {"arm": "shown", "reward": "earned", "policies": [], "epsilons": [], "orders": 2}
     told = " ".join(fliphat.simulate(log, propensity=chance, **asked).warnings)
     assert ("The chances do not fit the log" in told) is not fits
+
+
+def test_of_a_log_the_rounds_that_were_played_are_told_to_be_too_few_not_its_rows():
+    rng = np.random.default_rng(0)
+    log = {f"u{i}": rng.normal(size=12_000) for i in range(12)}
+    log |= {"shown": rng.integers(0, 34, 12_000), "earned": rng.integers(0, 2, 12_000)}
+    asked = {"policies": ["PrivateLinear"], "epsilons": [0.5], "orders": 2}
+    study = fliphat.simulate(log, arm="shown", reward="earned", propensity=1 / 34, **asked)
+    (told,) = [warning for warning in study.warnings if "can hardly be told" in warning]
+    fewest = int(told.split("before about ")[1].split()[0].replace(",", ""))
+    assert study.result("PrivateLinear", 0.5).rounds < fewest < study.rows

@@ -324,8 +324,8 @@ def _unlikely(log: Logged, arms: int) -> list[str]:
     if abs(inverse.mean() - arms) <= 0.1 * arms + 4 * inverse.std() / np.sqrt(len(inverse)):
         return []
     return [
-        f"The chances do not fit the log: the mean of 1/chance is {inverse.mean():.3g}, and would be about "
-        f"{arms}, the arms, if each could be shown in every round. Where chances are wrong, so are all figures."
+        f"The chances do not fit the log: the mean of 1/chance is {inverse.mean():.3g}, and would be near "
+        f"{arms}, the arms, if each could be shown in every round. Where chances are wrong, all figures are."
     ]
 
 
