@@ -1,9 +1,10 @@
 """Every sentence that a study can say: said where it is true, and not where it is false."""
 
+import numpy as np
 import pytest
 
 from fliphat.lab.tables import sentences
-from fliphat.lab.tables.runs import result_of
+from fliphat.lab.tables.runs import collapse, result_of
 from invented_study import RANDOM, invent, run, study
 
 GOOD = {("LinUCB", None): 0.8, ("FLIPHAT", 1.0): 0.45, ("FLIPHAT", 10.0): 0.7, ("PrivateLinear", 1.0): 0.6}
@@ -165,3 +166,17 @@ def test_what_earned_more_than_random_play_but_not_at_the_end_is_not_called_no_b
 def test_there_is_no_price_where_nobody_learned():
     nothing = study({("LinUCB", None): RANDOM, ("FLIPHAT", 1.0): RANDOM})
     assert "privacy costs" not in str(nothing)
+
+
+def test_steady_runs_are_hardly_ever_said_to_fall_and_a_fall_is_seen():
+    rng = np.random.default_rng(0)
+    noise = 0.45 / np.sqrt(10_000 / 20)
+    steady, gain = 0, 5 * 0.45 * np.sqrt(2 * 20 / (3 * 10_000))  # where chance has the best chance
+    for number in range(2000):
+        windows = tuple(RANDOM + gain + noise * rng.normal(size=20))
+        one = run("FLIPHAT", 1.0, number, 0, windows=windows)
+        steady += collapse(result_of([one], [one]), RANDOM) is not None
+    assert steady <= 4
+    fallen = [run("FLIPHAT", 1.0, 0, 0, windows=(0.6,) * 10 + (0.4,) * 10)]
+    orders, near = collapse(result_of(fallen, fallen), RANDOM)
+    assert orders == 1 and 5000 < near <= 6000

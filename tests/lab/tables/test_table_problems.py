@@ -319,3 +319,51 @@ def test_a_number_that_each_row_was_given_is_taken_for_an_id_and_a_measurement_i
     table.pop("patient")
     told = " ".join(fliphat.simulate(table, label="arm", policies=[], epsilons=[], orders=2).warnings)
     assert "Another whole number" not in told
+
+
+def test_numbers_with_signs_are_not_taken_for_categories_and_plain_texts_are():
+    rng = np.random.default_rng(0)
+    arm = rng.integers(0, 2, 200)
+    for pay in ([f"${i % 40},000" for i in range(200)], [f"{i % 30} %" for i in range(200)]):
+        with pytest.raises(ValueError, match=r"'pay' holds numbers with signs, .* \(--drop pay\)"):
+            fliphat.simulate({"pay": np.array(pay), "age": rng.normal(size=200), "arm": arm}, label="arm")
+    wards = {"ward": np.array([f"{i % 5}a" for i in range(200)]), "arm": arm}
+    assert fliphat.simulate(wards, label="arm", policies=[], epsilons=[], orders=2).columns == 6
+
+
+def test_rewards_in_words_are_told_to_be_numbers_together_with_all_else():
+    rng = np.random.default_rng(0)
+    log = {
+        "x": rng.normal(size=200),
+        "day": np.array(["2024-01-31"] * 200),
+        "shown": rng.integers(0, 2, 200),
+        "earned": rng.choice(["yes", "no"], 200),
+    }
+    with pytest.raises(ValueError, match="2 things") as caught:
+        fliphat.simulate(log, arm="shown", reward="earned", propensity=0.5)
+    assert "column 'earned' must hold numbers: write 1 and 0 for yes and no" in str(caught.value)
+    assert "column 'day' holds dates" in str(caught.value)
+
+
+@pytest.mark.parametrize(("chance", "fits"), [(1 / 3, True), (0.9, False), (0.1, False)])
+def test_chances_that_can_not_be_those_of_the_log_are_named(chance, fits):
+    rng = np.random.default_rng(0)
+    log = {
+        "x": rng.normal(size=6000),
+        "shown": rng.integers(0, 3, 6000),
+        "earned": rng.integers(0, 2, 6000),
+    }
+    asked = {"arm": "shown", "reward": "earned", "policies": [], "epsilons": [], "orders": 2}
+    told = " ".join(fliphat.simulate(log, propensity=chance, **asked).warnings)
+    assert ("The chances do not fit the log" in told) is not fits
+
+
+def test_of_a_log_the_rounds_that_were_played_are_told_to_be_too_few_not_its_rows():
+    rng = np.random.default_rng(0)
+    log = {f"u{i}": rng.normal(size=12_000) for i in range(12)}
+    log |= {"shown": rng.integers(0, 34, 12_000), "earned": rng.integers(0, 2, 12_000)}
+    asked = {"policies": ["PrivateLinear"], "epsilons": [0.5], "orders": 2}
+    study = fliphat.simulate(log, arm="shown", reward="earned", propensity=1 / 34, **asked)
+    (told,) = [warning for warning in study.warnings if "can hardly be told" in warning]
+    fewest = int(told.split("before about ")[1].split()[0].replace(",", ""))
+    assert study.result("PrivateLinear", 0.5).rounds < fewest < study.rows

@@ -119,6 +119,9 @@ def make_bandit(
         if name not in seen or not isinstance(table[name], Numbers):
             raise ValueError(f"a range is given for {name!r}, which is not a numeric column that is used")
     problems = _missing_roles(table, roles, missing) + _class_problems(table, label or arm, most_arms)
+    problems += (
+        [_no_numbers(name) for name in roles[1:] if not isinstance(table[name], Numbers)] if arm else []
+    )
     problems += problems_of(table, seen, categorical, missing, most_categories)
     if problems:
         raise TableProblems(problems)
@@ -147,6 +150,7 @@ def make_bandit(
         arms, codes = _classes(table, arm)
         paid = _numbers(table, reward)
         known = Logged(codes, paid, _propensities(table, propensity))
+        warnings += _unlikely(known, len(arms))
         values, answers = np.unique(paid, return_inverse=True)
         answers = (
             answers.reshape(-1).astype(np.int64) if len(values) <= _FEW_VALUES else np.zeros(0, np.int64)
@@ -287,11 +291,15 @@ def _bounds(earned: _Floats, given: Range | None, names: Sequence[str], warnings
 def _numbers(table: Table, name: str) -> _Floats:
     column = table[name]
     if not isinstance(column, Numbers):
-        raise ValueError(f"column {name!r} must hold numbers")
+        raise TableProblems([_no_numbers(name)])
     infinite = int((~np.isfinite(column.values)).sum())
     if infinite:
         raise ValueError(f"column {name!r} must be finite; {infinite:,} of {len(table):,} rows are not")
     return column.values
+
+
+def _no_numbers(name: str) -> Problem:
+    return Problem(f"column {name!r} must hold numbers: write 1 and 0 for yes and no")
 
 
 def _propensities(table: Table, propensity: str | float) -> _Floats:
@@ -308,6 +316,17 @@ def _propensities(table: Table, propensity: str | float) -> _Floats:
             f"them or remove the rows"
         )
     return chances
+
+
+def _unlikely(log: Logged, arms: int) -> list[str]:
+    """Return what to say of chances that can't be those of the arms shown: 1/chance has the mean K."""
+    inverse = 1 / log.propensities
+    if abs(inverse.mean() - arms) <= 0.1 * arms + 4 * inverse.std() / np.sqrt(len(inverse)):
+        return []
+    return [
+        f"The chances do not fit the log: the mean of 1/chance is {inverse.mean():.3g}, and would be near "
+        f"{arms}, the arms, if each could be shown in every round. Where chances are wrong, all figures are."
+    ]
 
 
 def _own(features: Features, table: Table) -> list[str]:

@@ -23,6 +23,8 @@ MOST_LEVELS: Final = 50
 #: A column with more texts than this is free text, and leaving it out is the better advice.
 _FREE_TEXT: Final = 300
 
+# $1,234.50, 12 %, 1 234: numbers that are not read as such.
+_SIGNED = re.compile(r"[-+]?[$€£]?\s?\d+(?:[, ]\d{3})*(?:\.\d+)?\s?[%$€£]?")
 # 2024-01-31, 31.01.2024, 1/31/24, each with a time of day or without.
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ]\d{1,2}:\d{2}.*)?")
 
@@ -104,7 +106,10 @@ def problems_of(
             )
             told += " out (--missing drop), or let a further column say so (--missing indicate)"
             found.append(Problem(told, "--missing", "indicate"))
-        if isinstance(column, Category) and len(column.levels) > most_levels:
+        if isinstance(column, Category) and _has_signs(column):
+            told = f"column {name!r} holds numbers with signs, such as $, % or a comma for thousands"
+            found.append(_drop(name, f"{told}: write plain numbers, or leave it out"))
+        elif isinstance(column, Category) and len(column.levels) > most_levels:
             texts = (
                 f"column {name!r} has {len(column.levels):,} distinct texts, and at most {most_levels} are"
             )
@@ -165,6 +170,11 @@ def encode(
         tuple(name for name in kept if isinstance(columns[name], Category)),
         tuple(constant),
     )
+
+
+def _has_signs(column: Category) -> bool:
+    numbers = bool(column.levels) and all(map(_SIGNED.fullmatch, column.levels))
+    return numbers and any(set(level) & set("$€£%, ") for level in column.levels)
 
 
 def _looks_like_dates(column: Category) -> bool:

@@ -169,6 +169,8 @@ def _play(player: Player, bandit: TableBandit, rows: _Codes) -> _Floats:
 
 # Curves are means of so many neighbouring windows, and the end of a run is its last quarter.
 _SMOOTH, _END = 3, 5
+# A fall counts from so many standard errors on: of a thousand steady runs fewer than one is said to fall.
+_FALL = 5
 
 
 @dataclass(frozen=True)
@@ -304,7 +306,7 @@ def _learning_start(runs: Sequence[TableRun], random: float, rounds: int) -> int
 def collapse(one: Result, random: float) -> tuple[int, int] | None:
     """Return in how many orders a policy lost half of what it had gained, and about when first; or None.
 
-    Gain and fall count if they are four times the standard error of so few rounds.
+    Gain and fall count if they are five times the standard error of so few rounds.
     """
     error = one.spread * math.sqrt(2 * WINDOWS / (_SMOOTH * one.rounds))
     fallen = []
@@ -312,7 +314,7 @@ def collapse(one: Result, random: float) -> tuple[int, int] | None:
         smooth = _smooth(curve)
         gained = np.maximum.accumulate(smooth) - random
         lost = np.maximum.accumulate(smooth) - smooth
-        at = np.flatnonzero((gained > 4 * error) & (lost > np.maximum(4 * error, gained / 2)))
+        at = np.flatnonzero((gained > _FALL * error) & (lost > np.maximum(_FALL * error, gained / 2)))
         if len(at):
             fallen.append(int(at[0]))
     return (len(fallen), one.rounds * (min(fallen) + 1) // WINDOWS) if fallen else None

@@ -318,7 +318,7 @@ def simulate(
         logged=isinstance(bandit.outcomes, Logged),
         results=tuple(results),
         delta=public.delta,
-        warnings=(*bandit.warnings, *_too_wide(len(bandit), public, results)),
+        warnings=(*bandit.warnings, *_too_wide(public, results)),
         skipped=tuple(skipped),
         complete=complete,
         settings=settings,
@@ -326,13 +326,13 @@ def simulate(
     )
 
 
-def _too_wide(rows: int, public: StudyNumbers, results: Sequence[Result]) -> Iterator[str]:
-    """Yield what to say of PrivateLinear where the rows are too few for their columns, and it shows."""
+def _too_wide(public: StudyNumbers, results: Sequence[Result]) -> Iterator[str]:
+    """Yield what to say of PrivateLinear where the rounds are too few for the columns, and it shows."""
     said = None
     for one in sorted(results, key=lambda one: one.epsilon or 0.0):
         learned = one.above_constant is not None and one.above_constant[1] > 0
         if one.policy == "PrivateLinear" and one.epsilon is not None and not learned:
-            said = too_wide(rows, public.columns - 1, public.arms, one.epsilon, public.delta) or said
+            said = too_wide(one.rounds, public.columns - 1, public.arms, one.epsilon, public.delta) or said
     if said is not None:
         # What it advises instead was played as well, and the table shows how that fared.
         yield f"PrivateLinear: {said.partition(':')[0]}."
