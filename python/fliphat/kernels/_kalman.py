@@ -16,70 +16,34 @@ _Floats = npt.NDArray[np.float64]
 
 
 class KalmanRule(NamedTuple):
-    """Constants of :func:`kalman_step`.
+    """Constants of :func:`kalman_step`."""
 
-    Attributes
-    ----------
-    one : float
-        Value of the constant's column in what was released.
-    weight : float
-        Precision of a released second moment.
-    spread, sampling : float
-        Variance of second moments about what is typical, and by sampling.
-    faint : float
-        Precision that every second moment has at least.
-    smallest : float
-        Eigenvalues of second moments are raised to it.
-    gain : float
-        What clipping and the loss leave of a gradient.
-    noise : float
-        Variance of the released gradient.
-    doubt : float
-        Prior variance of a new coefficient.
-    drift_of_one, drift : float
-        Added to the variances afterwards: of the constant's coefficient, and of every other.
-    prune, stand_out : float
-        Standard deviations below which a column goes, and from which a new one counts as found.
-    """
-
-    one: float
-    weight: float
-    spread: float
-    sampling: float
-    faint: float
-    smallest: float
-    gain: float
-    noise: float
-    doubt: float
-    drift_of_one: float
-    drift: float
-    prune: float
-    stand_out: float
+    one: float  # value of the constant's column in what was released
+    weight: float  # precision of a released second moment
+    spread: float  # variance of second moments about what is typical
+    sampling: float  # and by sampling
+    faint: float  # precision that every second moment has at least
+    smallest: float  # eigenvalues of second moments are raised to it
+    gain: float  # what clipping and the loss leave of a gradient
+    noise: float  # variance of the released gradient
+    doubt: float  # prior variance of a new coefficient
+    drift_of_one: float  # added to the variance of the constant's coefficient afterwards
+    drift: float  # and to that of every other
+    prune: float  # standard deviations below which a column goes
+    stand_out: float  # and from which a new one counts as found
 
 
 class KalmanStep(NamedTuple):
-    """What is known after :func:`kalman_step`, of the constant and the columns that stay.
+    """What is known after :func:`kalman_step`, of the constant and the columns that stay."""
 
-    Attributes
-    ----------
-    keep : ndarray of bool, shape (m,)
-        Which of all stay; the constant always does.
-    found : int
-        New columns that stay and stand out.
-    theta, covariance, moments, precision : ndarray
-        As given, with what stays.
-    explained, unknown : float
-        Mean squares of what the step changes in the weighted sum of a row, and of what is not known of it.
-    """
-
-    keep: npt.NDArray[np.bool_]
-    found: int
-    theta: _Floats
+    keep: npt.NDArray[np.bool_]  # which of all m stay; the constant always does
+    found: int  # new columns that stay and stand out
+    theta: _Floats  # this and the next three as given, with what stays
     covariance: _Floats
     moments: _Floats
     precision: _Floats
-    explained: float
-    unknown: float
+    explained: float  # mean square of what the step changes in the weighted sum of a row
+    unknown: float  # and of what is not known of it
 
 
 def kalman_step(

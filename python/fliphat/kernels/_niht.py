@@ -97,23 +97,11 @@ def niht(
         iterations * sparsity, epsilon, delta, pick_scale, value_scale, mechanism, value_noise
     )
     return fit(
-        X,
-        y,
-        sparsity=sparsity,
-        iterations=iterations,
-        step_size=step_size,
-        l1_radius=l1_radius,
-        clip=clip,
-        pick_scale=noise.pick,
-        value_scale=noise.value,
-        start=start,
-        mechanism=mechanism,
-        value_noise=noise.value_noise,
-        loss=loss,
-        reward_clip=reward_clip,
-        present=present,
+        X, y, sparsity=sparsity, iterations=iterations, step_size=step_size, l1_radius=l1_radius,
+        clip=clip, pick_scale=noise.pick, value_scale=noise.value, start=start, mechanism=mechanism,
+        value_noise=noise.value_noise, loss=loss, reward_clip=reward_clip, present=present,
         threads=threads,
-    )[-1]
+    )[-1]  # fmt: skip
 
 
 def noise_scales(

@@ -108,15 +108,8 @@ def peel(
     array = _units.numbers("v", v)
     count = arguments.integer("s", s, 0, len(array))
     integers, unit, scales = _units.resolved(
-        array,
-        count,
-        pick_scale=pick_scale,
-        value_scale=value_scale,
-        epsilon=epsilon,
-        delta=delta,
-        sensitivity=sensitivity,
-        mechanism=mechanism,
-        value_noise=value_noise,
-    )
+        array, count, pick_scale=pick_scale, value_scale=value_scale, epsilon=epsilon, delta=delta,
+        sensitivity=sensitivity, mechanism=mechanism, value_noise=value_noise,
+    )  # fmt: skip
     support, values = _native.peel(integers, count, scales.pick, scales.value, mechanism, scales.value_noise)
     return support, values if unit is None else values * unit

@@ -53,21 +53,12 @@ def relative_gradient(
     each = ", one for the constant and each column"
     residuals = np.empty(n)
     sums = _native.relative_gradient(
-        _rows.native(rows),
-        _rows.vector("y", y, n, ", one reward for each row of X"),
-        chosen,
+        _rows.native(rows), _rows.vector("y", y, n, ", one reward for each row of X"), chosen,
         _rows.vector("weights", weights, 1 + len(chosen), each),
         None if shift is None else _rows.vector("shift", shift, 1 + len(chosen), each),
-        arguments.real("one", one),
-        _units(units, rows.shape[1]),
-        loss,
-        reward_range,
-        clip,
-        out,
-        residuals,
-        _rows.flags(present, n),
-        _rows.thread_count(threads),
-    )
+        arguments.real("one", one), _units(units, rows.shape[1]), loss, reward_range, clip, out,
+        residuals, _rows.flags(present, n), _rows.thread_count(threads),
+    )  # fmt: skip
     return sums, residuals, clip / _gradient.LIMIT
 
 
@@ -93,14 +84,11 @@ def shifted_gradient(
     n = rows.shape[0]
     clip = arguments.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP)
     sums = _native.shifted_gradient(
-        _rows.native(rows),
-        _rows.vector("residuals", residuals, n, ", one residual for each row of X"),
+        _rows.native(rows), _rows.vector("residuals", residuals, n, ", one residual for each row of X"),
         clip,
         None if shifts is None else _rows.vector("shifts", shifts, n, ", one shift for each row of X"),
-        _units(units, rows.shape[1]),
-        _rows.flags(present, n),
-        _rows.thread_count(threads),
-    )
+        _units(units, rows.shape[1]), _rows.flags(present, n), _rows.thread_count(threads),
+    )  # fmt: skip
     return sums, clip / _gradient.LIMIT
 
 
@@ -136,19 +124,13 @@ def settled_sums(
         raise ValueError(f"support must have {n} rows, one for each row of X, got shape {known.shape}")
     sizes = None if units is None else _rows.vector("units", units, len(chosen), ", one unit for each column")
     return _native.settled_sums(
-        _rows.native(rows),
-        chosen,
-        known,
+        _rows.native(rows), chosen, known,
         _rows.vector("residuals", residuals, n, ", one residual for each row of X"),
         _square(whiten, known.shape[1] + len(chosen)),
         arguments.within("clip", clip, _gradient.SMALLEST_CLIP, _gradient.LARGEST_CLIP),
-        arguments.integer("radius", radius, 1, _ball.MOST_RADIUS),
-        arguments.positive("scale", scale),
-        arguments.positive("cap", cap),
-        sizes,
-        _rows.flags(present, n),
-        _rows.thread_count(threads),
-    )
+        arguments.integer("radius", radius, 1, _ball.MOST_RADIUS), arguments.positive("scale", scale),
+        arguments.positive("cap", cap), sizes, _rows.flags(present, n), _rows.thread_count(threads),
+    )  # fmt: skip
 
 
 def row_numbers(

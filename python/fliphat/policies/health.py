@@ -147,7 +147,7 @@ def _findings(
         found += [_rewards_cut(board, settings, earned), _missing(earned), _equal(earned, settings)]
     if len(history) >= _LEAST:
         found += _signs(settings, history, known, board)
-    return tuple([finding for finding in found if finding is not None])
+    return tuple(filter(None, found))
 
 
 def _unknown(

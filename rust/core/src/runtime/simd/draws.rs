@@ -197,7 +197,7 @@ mod tests {
     fn wide_registers_draw_the_same_bits_and_doubt_the_same_ones() {
         let layers = Layers {
             cells: std::array::from_fn(|i| (i as f32 + 1.0).recip() / (1 << 23) as f32),
-            inner: std::array::from_fn(|i| (i as f32 + 1.1).recip()),
+            inner: std::array::from_fn(|i| (i as f32 + 2.0).recip()),
         };
         let mut words: Vec<u32> = (0..5000u32).map(|i| i.wrapping_mul(0x9E37_79B9) ^ (i << 7)).collect();
         words.extend([0, u32::MAX, 1 << 31, (1 << 31) - 1]);
