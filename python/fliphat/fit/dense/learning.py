@@ -247,9 +247,7 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
         coefficients[k, :d], draws[:, k, :d] = mean, mean + width * (drawn - mean)
         explained += float(told[k] @ told[k])
         expected += alpha * d + spread[k] * float(np.trace(H))
-    level, left = _levels(
-        level, variance, _uniform_play(known), constants.intercept_prior
-    )
+    level, left = _levels(level, variance, _uniform_play(known), constants.intercept_prior)
     coefficients[:, d] = level - (coefficients[:, :d] * means).sum(axis=1)
     # Where arms are alike, the draws decide between them: a tie would always go to the first.
     apart = constants.level_width * width * np.sqrt(left) + 1e-9
