@@ -11,7 +11,7 @@ pytest.importorskip("uvicorn", reason="needs fliphat[serve]")
 pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
 from fliphat import FLIPHAT, PrivateLinear, Store
-from fliphat.lab.display.store_report import store_lines
+from fliphat.lab.display.terminal import store_lines
 from fliphat.policies.store.inspect import inspect_path, verify_path
 from fliphat.policies.types import StoreError
 from fliphat.serve import Client, ServerError, compact
