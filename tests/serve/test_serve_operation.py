@@ -107,7 +107,6 @@ def test_a_fit_that_fails_is_told_and_nobody_else_is_said_to_be_at_it(opened):
     with served(opened) as server, server.client() as client:
         client.select_batch(np.stack([GOOD] * 50))
         engine = server.owner._policy._engine
-        client.select_batch(np.stack([GOOD] * server.owner._policy.remaining))
         run, engine.fit.run = engine.fit.run, fails
         assert server.ask("POST", "/select", BODY)[0] == 500
         time.sleep(owner._STILL_TRUE)

@@ -53,9 +53,7 @@ _TRIAL: Final = 1.5
 _STORE_FAILED: Final = (
     "the store can't be written now, or its witness refuses it, the log says; nothing acknowledged is lost"
 )
-_NO_ESTIMATE: Final = (
-    "the estimate that is due could not be computed, the log has the error; rounds try again"
-)
+_NO_ESTIMATE: Final = "the estimate that is due could not be computed, as the log says; rounds try again"
 _UNKNOWN: Final = "this may or may not have happened: try again with the same key"
 
 
