@@ -399,7 +399,7 @@ class LivePolicy:
         """
         if self._process is not process.token:  # before the lock, which may never be given back here
             return
-        if self._in_own_call():
+        if self._lock._is_owned():  # type: ignore[union-attr]
             self._close_asked = True
             return
         with self._lock.alone() if isinstance(self._lock, Gate) else self._lock:
@@ -524,9 +524,6 @@ class LivePolicy:
                 "this policy is in the middle of a call of the same thread: a signal's handler can close it, "
                 "and can't play"
             )
-
-    def _in_own_call(self) -> bool:
-        return self._lock._is_owned()  # type: ignore[union-attr]
 
     def _look(self) -> _Public:
         engine = self._engine
