@@ -428,9 +428,9 @@ class LivePolicy:
                 self._undo_save(saving, engine)
                 raise
             finally:
-                saving.close()
                 if self._engine is None:
                     engine.close()
+                saving.close()
 
     def _undo_save(self, saving: snapshot.Saving, engine: Engine) -> None:
         """Go back to before a `save` that failed or was interrupted, where that is safe.
