@@ -1,8 +1,8 @@
 """The pilot's cases for the audit: two picks about where rewards are, of which one person moves both.
 
-The real plan prices the pilot, and the real kernel counts and picks; only its grids are small, so that every
-outcome is one that is often seen. Four pairs of others say "near" and one says "far": that "far" wins is rare,
-and the person, who moves from one to the other, makes it several times as likely.
+The real plan prices the pilot, and the real kernel counts and picks; only its grids are small, so that
+every outcome is one that is often seen. Four pairs of others say "near" and one says "far": that "far" wins
+is rare, and the person, who moves from one to the other, makes it several times as likely.
 """
 
 from __future__ import annotations
