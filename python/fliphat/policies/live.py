@@ -29,7 +29,7 @@ from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.gate import Gate
 from fliphat.policies.engine.rows.limits import MemoryLimit
-from fliphat.policies.health import Health, HealthWarning, examine, warned_of
+from fliphat.policies.health import EVERY_TIME, Health, HealthWarning, examine
 from fliphat.policies.scoreboard import Scoreboard, scoreboard
 from fliphat.policies.store.opening import opened_engine
 from fliphat.policies.store.options import Store
@@ -38,7 +38,6 @@ from fliphat.policies.types import (
     Decision,
     Decisions,
     EpisodeFacts,
-    SnapshotError,
     SparseEstimate,
     StoreError,
 )
@@ -429,6 +428,7 @@ class LivePolicy:
                 self._undo_save(saving, engine)
                 raise
             finally:
+                saving.close()
                 if self._engine is None:
                     engine.close()
 
@@ -460,30 +460,21 @@ class LivePolicy:
     ) -> Self:
         """Return the policy that a file holds, and remove the file."""
         policy = cls.__new__(cls)
-        kept = Store(memory_limit=memory_limit)
-
-        def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
-            engine = cls._engine_for(read_settings(record["settings"], functions), kept)
-            engine.ages = Ages.from_record(record["ages"])
-            state.fill(engine, record, arrays)
-            policy._begin(engine)
-
+        kept, file = Store(memory_limit=memory_limit), snapshot.Loading(Path(path))
         try:
-            snapshot.consume(Path(path), build)
+            with file:
+                record, arrays = file.read()
+                engine = cls._engine_for(read_settings(record["settings"], functions), kept)
+                engine.ages = Ages.from_record(record["ages"])
+                state.fill(engine, record, arrays)
+                policy._begin(engine)
+                file.consume()
             return policy
         except BaseException:
-            policy._unload(Path(path))
+            # Cut off: nobody else has the policy, and nobody has this object.
+            if file.consumed and "_engine" in vars(policy):
+                policy.save(path)
             raise
-
-    def _unload(self, path: Path) -> None:
-        """Leave a file that can be loaded behind a `load` that was cut off: nobody else has the policy."""
-        if getattr(self, "_engine", None) is None:
-            return
-        try:
-            snapshot.look(path)
-        except (SnapshotError, OSError):  # it was consumed
-            path.unlink(missing_ok=True)
-            self.save(path)
 
     def __enter__(self) -> Self:
         return self
@@ -561,7 +552,8 @@ class LivePolicy:
         engine = self._engine
         if self._warned or engine is None:
             return
-        if found := warned_of(self._settings, engine.history, engine.known, self._table):
+        given = (self._settings, engine.history, engine.known, self._table)
+        if found := examine(*given, clearly=EVERY_TIME).findings:
             self._warned = True
             warnings.warn(
                 f"this policy may not learn (policy.health): {'; '.join(found)}",

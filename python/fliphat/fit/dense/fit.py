@@ -244,14 +244,23 @@ class Dense:
             resized=board.cut_too_much,
         )
         learned = dataclasses.replace(learned, earned=self._earned(known, learned, board))
-        if settings.learns_range:
-            better = learned.earned.better_range(known.reward_range)
-            learned = learned if better is None else known_.expecting(learned, better)
+        better = self._better_range(learned)
+        learned = learned if better is None else known_.expecting(learned, better)
         return learned, None if after is None else (plan.episode + 1).to_bytes(8) + after
+
+    def _better_range(self, learned: KnownLinear) -> tuple[float, float] | None:
+        """Return where rewards should be expected; the guard leaves a range that most are outside of."""
+        settings, earned, expected = self.settings, learned.earned, learned.reward_range
+        given = expected == settings.reward_range and not settings.learns_range
+        if given and not (settings.guard and earned.mostly_outside):
+            return None
+        return earned.better_range(expected)
 
     def _earned(self, known: KnownLinear, learned: KnownLinear, board: Board) -> Earned:
         """Return what episodes earned, and what the guard makes of it."""
         settings, constant = self.settings, None
+        if learned.fresh:  # rewards have changed
+            return Earned(last=board)
         if settings.disjoint:
             constant = best_constant(learned, settings.exploration, self.table.active)
         return known.earned.after(board, uniform=known.fresh, constant=constant, guard=settings.guard)

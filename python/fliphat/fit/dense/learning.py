@@ -25,12 +25,16 @@ from fliphat.fit.dense import columns
 from fliphat.fit.dense.blocks import product, solve, square
 from fliphat.fit.dense.chain import Step
 from fliphat.fit.dense.constants import DenseTuning
-from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, begin, with_groups
+from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, afresh, begin, with_groups
 from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 
 __all__ = ["arm_values", "best_constant", "learn"]
 
 _Floats = npt.NDArray[np.float64]
+
+#: Standard errors by which what is released must be off what was foreseen for rewards to
+#: have changed.
+_CHANGED: Final = 5.0
 
 #: Standard errors by which the best arm is compared with others, about.
 _ERRORS: Final = 2.6
@@ -85,6 +89,8 @@ def learn(
             known = replace(known, center=blank.center, size=blank.size, ball=blank.ball)
         if resized or columns.stale(known, mean, math.sqrt(groups) * float(noise[d + 1]) / count):
             known = _unsettled(known)
+    if _changed(before, arms, noise, width):
+        return replace(afresh(known), changed=known.episodes)
     return _with_draws(known, width)
 
 
@@ -119,6 +125,24 @@ def _added_arms(
     # Between the weights that noise asks for and those that rows do: maps cut rows differently.
     typical = math.sqrt(float(variance[:d].mean()) * step.noise_squared / (step.weight**2 * step.variance))
     return sums.add(base, variance, rows, step.weight, step.before.releases == 0, typical)
+
+
+def _changed(known: KnownLinear, arms: _Floats, noise: _Floats, width: float) -> bool:
+    """Return whether what a total says of an arm is clearly not what was foreseen of its rows.
+
+    A total is mostly of the last episodes. Where it was foreseen too well, rewards have changed.
+    """
+    d, groups = known.dim, known.groups
+    if not known.settled or known.fresh or "arms" not in known.chains:
+        return False
+    counts = np.maximum(arms[:, -1], max(2 * noise[-1], 1.0))
+    level, own = np.clip(arms[:, d] / counts, -0.5, 0.5), arms[:, d + 1 : -1] / counts[:, None]
+    foreseen, variance = _foreseen(known, width, own)
+    spread = np.clip(0.25 - level**2, known.constants.least_spread, known.constants.spread)
+    seen = noise[d] ** 2 + (level * noise[-1]) ** 2
+    seen += float(np.mean(noise[d + 1 : -1] ** 2)) * (known.coefficients[:, :d] ** 2).sum(axis=1)
+    apart = (level - foreseen) ** 2 / (variance + seen / counts**2 + spread / counts)
+    return bool(apart.max() > _CHANGED**2 + 2 * math.log(groups))
 
 
 def _with_moments(
@@ -223,9 +247,7 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
         coefficients[k, :d], draws[:, k, :d] = mean, mean + width * (drawn - mean)
         explained += float(told[k] @ told[k])
         expected += alpha * d + spread[k] * float(np.trace(H))
-    level, left = _levels(
-        level, variance, _uniform_play(known.scores[known.began]), constants.intercept_prior
-    )
+    level, left = _levels(level, variance, _uniform_play(known), constants.intercept_prior)
     coefficients[:, d] = level - (coefficients[:, :d] * means).sum(axis=1)
     # Where arms are alike, the draws decide between them: a tie would always go to the first.
     apart = constants.level_width * width * np.sqrt(left) + 1e-9
@@ -251,8 +273,9 @@ def _levels(
     return common + (found - common) * kept, variance * kept
 
 
-def _uniform_play(first: ArmScores) -> tuple[float, float]:
+def _uniform_play(known: KnownLinear) -> tuple[float, float]:
     """Return the mean reward of the first episode, which was played uniformly, and its variance."""
+    first = known.scores[known.began]
     arms = len(first.counts)
     rounds = max(float(first.counts.sum()), math.sqrt(arms) * first.count_noise, 1.0)
     mean = min(max(float(first.rewards.sum()) / rounds, -0.5), 0.5)
@@ -271,26 +294,36 @@ def _first_values(known: KnownLinear) -> tuple[_Floats, _Floats]:
     return np.pad(level, later), np.pad(variance, later, constant_values=np.inf)
 
 
-def arm_values(known: KnownLinear, width: float) -> list[Interval]:
-    """Return what each arm would earn if everybody was shown it, as far as rewards are linear.
+def _foreseen(known: KnownLinear, width: float, at: _Floats) -> tuple[_Floats, _Floats]:
+    """Return arms' mean rewards for rows whose means are `at`, from -1/2 to 1/2, and their variances.
 
     An arm that is shown to few is known for those: how far coefficients are off, by their draws that are
-    `width` standard deviations apart, is a part of the error. Later releases have noise, but no rounds, of an
-    arm that is no longer shown: the first, uniform episode alone may know it better.
+    `width` standard deviations apart, is a part of the variance.
     """
-    low, high = known.reward_range
     own = _in_map(known)
     count_noise = math.sqrt(own.noise[-1])
-    total = max(own.total, 1e-9)
-    counts = np.maximum(own.sums[:, -1], max(1e-3 * total / known.groups, 0.5 * count_noise))
-    middle = own.sums[:, known.dim + 1 : -1].sum(axis=0) / counts.sum()
-    found = known.coefficients[:, :-1] @ middle + known.coefficients[:, -1]
+    counts = np.maximum(own.sums[:, -1], max(1e-3 * own.total / known.groups, 0.5 * count_noise))
+    found = (known.coefficients[:, :-1] * at).sum(axis=1) + known.coefficients[:, -1]
     level = np.clip(own.sums[:, known.dim] / counts, -0.5, 0.5)
     variance = np.minimum(known.constants.spread, np.maximum(0.25 - level**2, 1e-4)) * own.spread / counts
     means = own.sums[:, known.dim + 1 : -1] / counts[:, None]
-    moved = np.einsum("nkd,kd->nk", known.draws[:, :, :-1], middle - means)
+    moved = np.einsum("nkd,kd->nk", known.draws[:, :, :-1], at - means)
     variance = variance + (moved.std(axis=0) / max(width, 1e-3)) ** 2
-    variance += own.noise[known.dim] / counts**2 + (level * count_noise / counts) ** 2
+    return found, variance + own.noise[known.dim] / counts**2 + (level * count_noise / counts) ** 2
+
+
+def arm_values(known: KnownLinear, width: float) -> list[Interval]:
+    """Return what each arm would earn if everybody was shown it, as far as rewards are linear.
+
+    Later releases have noise, but no rounds, of an arm that is no longer shown: the first, uniform episode
+    alone may know it better, as long as rewards have not changed.
+    """
+    low, high = known.reward_range
+    own = _in_map(known)
+    counts = own.sums[:, -1]
+    floor = max(1e-3 * own.total / known.groups, 0.5 * math.sqrt(own.noise[-1]))
+    middle = own.sums[:, known.dim + 1 : -1].sum(axis=0) / np.maximum(counts, floor).sum()
+    found, variance = _foreseen(known, width, np.broadcast_to(middle, (known.groups, known.dim)))
     at_first, doubt = _first_values(known)
     found, variance = np.where(doubt < variance, at_first, found), np.minimum(doubt, variance)
     return [
