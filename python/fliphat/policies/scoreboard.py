@@ -156,7 +156,7 @@ def scoreboard(
         active = [slot for slot in table.active if slot < len(values)]
         arms = {table.ids[slot]: values[slot] for slot in active}
         if active:  # arms that came after the last release have earned nothing yet
-            slot, constant = best_constant(known, settings.exploration, active)
+            slot, constant = best_constant(values, active)
             best = table.ids[slot]
         if earned.fallback in table.active:  # one that was removed is not played
             fallback = table.ids[earned.fallback]

@@ -332,9 +332,9 @@ def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     ]
 
 
-def best_constant(known: KnownLinear, width: float, active: list[int]) -> tuple[int, Interval]:
+def best_constant(values: list[Interval], active: list[int]) -> tuple[int, Interval]:
     """Return the best arm for everybody, and what it earns: the best of several looks better than it is."""
-    values, chances = arm_values(known, width), 2 * math.log(max(len(active), 1))
+    chances = 2 * math.log(max(len(active), 1))
     best = max(active, key=lambda slot: values[slot].mean - math.sqrt(chances) * values[slot].error)
     # One of K numbers is sqrt(z^2 + 2 log K) errors off about as often as a single one is z errors off.
     luck = math.sqrt(_ERRORS**2 + chances) - _ERRORS
