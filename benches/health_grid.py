@@ -276,7 +276,8 @@ def main():
         if said and asked.tell:
             print(f"    {number}: {words}")
     worst = ", ".join(f"{value:.3f} ({number})" for value, number in sorted(worth) if value < 0.97)
-    print(f"guard, {len(worth)} worlds, over the better of both: {np.mean([one[0] for one in worth]):.3f}")
+    mean = np.mean([one[0] for one in worth])
+    print(f"guard, over the better of both: mean of {len(worth)} worlds {mean:.3f}")
     print(f"    below .97: {worst or 'none'}")
     print(f"guard, where the policy is right: {np.mean([one[0] for one in costs]):.4f}, lowest {min(costs)}")
     print(f"{time.process_time() - began:.0f} s of processor time")

@@ -496,8 +496,8 @@ MUTANTS = [
     Mutant(
         "a load that is cut off has consumed its file",
         "python/fliphat/policies/live.py",
-        "            policy._unload(Path(path))\n",
-        "",
+        "            if file.consumed and",
+        "            if not file.consumed and",
         "tests/store/test_cuts.py::test_a_call_cut_off_before_some_lines[('load', 'FLIPHAT', 'memory')]",
         "everything that a saved policy had learned",
     ),

@@ -14,7 +14,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     import json
 
-    from fliphat.lab.display.store_report import store_lines
+    from fliphat.lab.display.terminal import store_lines
     from fliphat.policies.store.inspect import inspect_path
     from fliphat.policies.types import StoreError
     from fliphat.privacy.guarantee import group_table

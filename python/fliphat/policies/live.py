@@ -38,7 +38,6 @@ from fliphat.policies.types import (
     Decision,
     Decisions,
     EpisodeFacts,
-    SnapshotError,
     SparseEstimate,
     StoreError,
 )
@@ -429,6 +428,7 @@ class LivePolicy:
                 self._undo_save(saving, engine)
                 raise
             finally:
+                saving.close()
                 if self._engine is None:
                     engine.close()
 
@@ -460,30 +460,21 @@ class LivePolicy:
     ) -> Self:
         """Return the policy that a file holds, and remove the file."""
         policy = cls.__new__(cls)
-        kept = Store(memory_limit=memory_limit)
-
-        def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
-            engine = cls._engine_for(read_settings(record["settings"], functions), kept)
-            engine.ages = Ages.from_record(record["ages"])
-            state.fill(engine, record, arrays)
-            policy._begin(engine)
-
+        kept, file = Store(memory_limit=memory_limit), snapshot.Loading(Path(path))
         try:
-            snapshot.consume(Path(path), build)
+            with file:
+                record, arrays = file.read()
+                engine = cls._engine_for(read_settings(record["settings"], functions), kept)
+                engine.ages = Ages.from_record(record["ages"])
+                state.fill(engine, record, arrays)
+                policy._begin(engine)
+                file.consume()
             return policy
         except BaseException:
-            policy._unload(Path(path))
+            # Cut off: nobody else has the policy, and nobody has this object.
+            if file.consumed and "_engine" in vars(policy):
+                policy.save(path)
             raise
-
-    def _unload(self, path: Path) -> None:
-        """Leave a file that can be loaded behind a `load` that was cut off: nobody else has the policy."""
-        if getattr(self, "_engine", None) is None:
-            return
-        try:
-            snapshot.look(path)
-        except (SnapshotError, OSError):  # it was consumed
-            path.unlink(missing_ok=True)
-            self.save(path)
 
     def __enter__(self) -> Self:
         return self

@@ -73,13 +73,7 @@ _FAR: Final = 40.0
 
 @dataclass(frozen=True)
 class Pick:
-    """A release whose log-probability ratios span at most ``eta``.
-
-    Examples
-    --------
-    >>> Pick(0.2).variance
-    0.010000000000000002
-    """
+    """A release whose log-probability ratios span at most ``eta``."""
 
     eta: float
 
@@ -98,13 +92,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A Gaussian vector whose mean moves by at most ``mu`` standard deviations.
-
-    Examples
-    --------
-    >>> Gaussian(0.5).variance
-    0.25
-    """
+    """A Gaussian vector whose mean moves by at most ``mu`` standard deviations."""
 
     mu: float
 
@@ -165,8 +153,14 @@ def delta(
     >>> round(delta(1.0, [Gaussian(0.37), Pick(0.47), Pick(0.47)]), 5)  # the same in another order
     0.00808
     """
-    epsilon = _not_negative("epsilon", epsilon)
-    menu = (tuple(events), *(tuple(fit) for fit in beside))
+    return _delta(arguments.not_negative("epsilon", epsilon), *_checked(events, beside, users, cells))
+
+
+def _checked(
+    events: Fit, beside: Sequence[Fit], users: int, cells: int | None
+) -> tuple[tuple[tuple[Event, ...], ...], int, int | None]:
+    """Return all fits, `events` first, with users and cells, once they are known to be usable."""
+    menu = (tuple(events), *map(tuple, beside))
     users = arguments.integer("users", users, 1, 2**31)
     if cells is not None:
         cells = arguments.integer("cells", cells, 1, 1024)
@@ -176,7 +170,7 @@ def delta(
         for event in fit:
             if not isinstance(event, (Pick, Gaussian)):
                 raise TypeError(f"events must be Pick or Gaussian, got {type(event).__name__}")
-    return _delta(epsilon, menu, users, cells)
+    return menu, users, cells
 
 
 @functools.lru_cache(maxsize=4096)
@@ -197,11 +191,6 @@ def grid(epsilon: float, menu: Sequence[Fit], *, users: int = 1, cells: int | No
 
     The step is such that chords add at most ``2/(3 cells^2)`` to the variance of the loss. A single size of
     picks gets a step that divides it, which halves the work.
-
-    Examples
-    --------
-    >>> grid(1.0, [[Pick(0.5), Gaussian(0.25)]], cells=16).below
-    45
     """
     if cells is not None:
         return _grid(epsilon, menu, cells)[0]
@@ -245,12 +234,7 @@ def epsilon(
 ) -> float:
     """Return an epsilon at which `events` are (epsilon, delta)-DP, within a millionth of the smallest shown.
 
-    Parameters
-    ----------
-    delta : float
-        From 1e-28 to below 1.
-    events, beside, users, cells
-        As in :func:`delta`.
+    `delta` is from 1e-28 to below 1; the others are as in :func:`delta`.
 
     Examples
     --------
@@ -258,13 +242,14 @@ def epsilon(
     0.912
     """
     target = _target(delta)
+    menu, users, cells = _checked(events, beside, users, cells)
 
     def excess(at: float) -> float:
-        return _log_ratio(_price(at, events, beside, users, cells), target)
+        return _log_ratio(_delta(at, menu, users, cells), target)
 
     if excess(0.0) <= 0:
         return 0.0
-    variance = max(_variance(fit) for fit in (events, *beside))
+    variance = max(map(_variance, menu))
     guess = variance / 2 + math.sqrt(2 * variance * math.log(1 / target))
     # In -epsilon the price rises, as the search expects.
     return max(0.0, -_largest(lambda at: excess(max(-at, 0.0)), -guess, 0.1 * guess))
@@ -281,16 +266,8 @@ def largest_factor(
 ) -> float:
     """Return the largest factor (within a millionth) by which all events can grow within (epsilon, delta).
 
-    So the plan's noise may be divided by it.
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    delta : float
-        From 1e-28 to below 1.
-    events, beside, users, cells
-        As in :func:`delta`.
+    So the plan's noise may be divided by it. `delta` is from 1e-28 to below 1; the others are as in
+    :func:`delta`.
 
     Examples
     --------
@@ -299,19 +276,21 @@ def largest_factor(
     >>> delta(1.0, [event.scaled(factor) for event in shares]) <= 0.01
     True
     """
-    epsilon, target = _not_negative("epsilon", epsilon), _target(delta)
-    variance = max(_variance(fit) for fit in (events, *beside))
+    epsilon, target = arguments.not_negative("epsilon", epsilon), _target(delta)
+    menu, users, cells = _checked(events, beside, users, cells)
+    variance = max(map(_variance, menu))
     if variance == 0:
         raise ValueError("events must hold at least one that is larger than 0")
-    largest = max(_size_of(event) for fit in (events, *beside) for event in fit)
+    largest = max(_size_of(event) for fit in menu for event in fit)
 
     def excess(log_factor: float, fineness: int | None) -> float:
         factor = math.exp(log_factor)
         if factor * largest > LARGEST:
             return math.inf
-        grown = [event.scaled(factor) for event in events]
-        others = [[event.scaled(factor) for event in fit] for fit in beside]
-        return _log_ratio(_price(epsilon, grown, others, users, fineness), target)
+        grown = []
+        for fit in menu:
+            grown.append(tuple([event.scaled(factor) for event in fit]))
+        return _log_ratio(_delta(epsilon, tuple(grown), users, fineness), target)
 
     # zCDP is a bound as well, a tenth to a fifth too dear.
     zcdp_factor = math.sqrt(2 * max(rho_from_epsilon(epsilon, target), 1e-300) / variance)
@@ -336,10 +315,6 @@ def zcdp(events: Fit) -> Fraction:
         size = Fraction(_size_of(event))
         total += size**2 / 8 if isinstance(event, Pick) else size**2 / 2
     return total
-
-
-def _price(at: float, events: Fit, beside: Sequence[Fit], users: int, cells: int | None) -> float:
-    return delta(at, events, beside=beside, users=users, cells=cells)
 
 
 def _largest(excess: Callable[[float], float], start: float, stride: float, within: float = 1e-6) -> float:
@@ -405,13 +380,6 @@ def _size(name: str, value: float) -> float:
     number = arguments.real(name, value)
     if not 0 <= number <= LARGEST:
         raise ValueError(f"{name} must be a number from 0 to {LARGEST:g}, got {value!r}")
-    return number
-
-
-def _not_negative(name: str, value: float) -> float:
-    number = arguments.real(name, value)
-    if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return number
 
 

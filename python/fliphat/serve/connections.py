@@ -7,12 +7,17 @@ and the wait have limits of their own.
 
 from __future__ import annotations
 
+import http
 import time
+from collections.abc import Iterable
 from typing import Any, Final
 
 from fliphat.serve.settings import Rules
 
-__all__ = ["impatient_protocol", "most_connections"]
+__all__ = ["EXCHANGE", "impatient_protocol", "most_connections"]
+
+#: The name under which a request's scope has what reads and answers it in one piece, with our protocol.
+EXCHANGE: Final = "fliphat.exchange"
 
 #: Bytes of a request's head at most, and of what one read may bring beyond it.
 _MOST_HEAD: Final = 1 << 19
@@ -45,34 +50,33 @@ def most_connections(asked: int) -> int:
     return asked
 
 
-class _HeadWithBody:
-    """A transport that sends the head of an answer with its body, in one piece: uvicorn hands over both."""
+class _Exchange:
+    """A request and its answer, each in one piece where nothing has to be waited for."""
 
-    def __init__(self, transport: Any) -> None:
-        self._transport, self._head = transport, b""
+    __slots__ = ("_cycle", "_flow")
 
-    def write(self, data: bytes) -> None:
-        """Send, or hold a head that has a body of known length."""
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head + data)
-        elif data.endswith(b"\r\n\r\n") and b"\r\ncontent-length: " in data:
-            self._head = data
-        else:
-            self._transport.write(data)
+    def __init__(self, cycle: Any, flow: Any) -> None:
+        self._cycle, self._flow = cycle, flow
 
-    def flush(self) -> None:
-        """Send a head whose answer has no body."""
-        if self._head:
-            self.write(b"")
+    def body(self) -> bytes | None:
+        """Return the request's body if all of it has come."""
+        cycle = self._cycle
+        return None if cycle.more_body or cycle.disconnected else bytes(cycle.body)
 
-    def close(self) -> None:
-        """Send what is held, and close."""
-        self.flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+    def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
+        """Send an answer, unless its client is slow or leaves, or it must say more: then uvicorn does."""
+        cycle = self._cycle
+        if self._flow.write_paused or cycle.disconnected or not cycle.keep_alive:
+            return False
+        parts = [b"HTTP/1.1 %d %s\r\n" % (status, http.HTTPStatus(status).phrase.encode())]
+        for name, value in (*cycle.default_headers, *headers):
+            parts += (name, b": ", value, b"\r\n")
+        parts += (b"\r\n", body)
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        cycle.transport.write(b"".join(parts))
+        cycle.on_response()
+        return True
 
 
 def impatient_protocol(rules: Rules) -> Any:
@@ -98,7 +102,6 @@ def impatient_protocol(rules: Rules) -> Any:
                     return
                 min(waiting, key=lambda one: one._until).transport.abort()
             super().connection_made(transport)
-            self.transport = _HeadWithBody(transport)
             self._until = time.monotonic() + rules.limits.read
             rules.open_connections = len(self.connections)
             if not sweeping:
@@ -129,6 +132,7 @@ def impatient_protocol(rules: Rules) -> Any:
             if not self.flow.write_paused:
                 self._until = None
             super().on_headers_complete()
+            self.scope["extensions"] = {EXCHANGE: _Exchange(self.cycle, self.flow)}
 
         def pause_writing(self) -> None:
             super().pause_writing()  # its client does not read
@@ -140,10 +144,13 @@ def impatient_protocol(rules: Rules) -> Any:
                 self._until = None
 
         def on_response_complete(self) -> None:
-            self.transport.flush()
-            if not self.pipeline:
-                self._until = time.monotonic() + rules.limits.idle
-            super().on_response_complete()
+            if self.pipeline or self.transport.is_closing():
+                super().on_response_complete()
+                return
+            # Without uvicorn's timer for every answer: all connections share one.
+            self._until = time.monotonic() + rules.limits.idle
+            self.server_state.total_requests += 1
+            self.flow.resume_reading()
 
         def connection_lost(self, exc: Exception | None) -> None:
             if getattr(self, "refused", False):

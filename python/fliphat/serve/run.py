@@ -219,7 +219,6 @@ def _serve(chosen: Choices, sockets: Any = None) -> None:
         proxy_headers=False,  # nobody looks at who the client is
         ws="none",
         timeout_graceful_shutdown=int(rules.limits.wait) + 1,
-        timeout_keep_alive=3600,  # the protocol has its own limit
     )
     gc.freeze()  # what is loaded stays; requests leave little behind that only a collection finds
     gc.set_threshold(20_000, 50, 100)

@@ -15,8 +15,7 @@ from typing import Any
 import numpy
 
 from fliphat import __version__
-from fliphat.lab.display.figure_style import save
-from fliphat.lab.display.palette import DARK, LIGHT, css, themed
+from fliphat.lab.display.figure_style import DARK, LIGHT, css, save, themed
 
 
 def page(title: str, body: str) -> str:
