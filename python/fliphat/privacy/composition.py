@@ -32,7 +32,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from fliphat import arguments, kernels
 from fliphat.privacy.conversion import rho_from_epsilon
@@ -75,10 +75,16 @@ _FAR: Final = 40.0
 class Pick:
     """A release whose log-probability ratios span at most ``eta``."""
 
+    kind: ClassVar = "pick"
     eta: float
 
     def __post_init__(self) -> None:
         _size("eta", self.eta)
+
+    @property
+    def size(self) -> float:
+        """Of either kind, by one name: eta."""
+        return self.eta
 
     @property
     def variance(self) -> float:
@@ -94,10 +100,16 @@ class Pick:
 class Gaussian:
     """A Gaussian vector whose mean moves by at most ``mu`` standard deviations."""
 
+    kind: ClassVar = "gaussian"
     mu: float
 
     def __post_init__(self) -> None:
         _size("mu", self.mu)
+
+    @property
+    def size(self) -> float:
+        """Of either kind, by one name: mu."""
+        return self.mu
 
     @property
     def variance(self) -> float:
@@ -180,7 +192,7 @@ def _delta(epsilon: float, menu: tuple[tuple[Event, ...], ...], users: int, cell
     # Beyond this no float tells the chance from 0, and less epsilon makes delta larger.
     variance = max(_variance(fit) for fit in menu)
     epsilon = min(epsilon, _far(variance))
-    named = [[_named(event) for event in fit] for fit in menu]
+    named = [[(event.kind, event.size) for event in fit] for fit in menu]
     return kernels.price(epsilon, named, users=users, **chosen._asdict())
 
 
@@ -277,7 +289,7 @@ def largest_factor(
     variance = max(_variance(fit) for fit in (events, *beside))
     if variance == 0:
         raise ValueError("events must hold at least one that is larger than 0")
-    largest = max(_size_of(event) for fit in (events, *beside) for event in fit)
+    largest = max(event.size for fit in (events, *beside) for event in fit)
 
     def excess(log_factor: float, fineness: int | None) -> float:
         factor = math.exp(log_factor)
@@ -299,7 +311,7 @@ def largest_factor(
 
 def zcdp(events: Fit) -> Fraction:
     """Return the zCDP cost of events, exactly: half the sum of their largest variances."""
-    parts = ((Fraction(_size_of(event)) ** 2, 8 if isinstance(event, Pick) else 2) for event in events)
+    parts = ((Fraction(event.size) ** 2, 8 if isinstance(event, Pick) else 2) for event in events)
     return sum((square / part for square, part in parts), Fraction(0))
 
 
@@ -343,7 +355,7 @@ def _most(fit: Fit) -> Fraction | float:
     """Return the largest loss there is: infinite with a Gaussian."""
     if any(isinstance(event, Gaussian) and event.mu > 0 for event in fit):
         return math.inf
-    return sum((Fraction(_size_of(event)) for event in fit), Fraction(0))
+    return sum((Fraction(event.size) for event in fit), Fraction(0))
 
 
 def _variance(fit: Fit) -> float:
@@ -352,14 +364,6 @@ def _variance(fit: Fit) -> float:
 
 def _far(variance: float) -> float:
     return variance / 2 + _FAR * math.sqrt(variance)
-
-
-def _size_of(event: Event) -> float:
-    return event.eta if isinstance(event, Pick) else event.mu
-
-
-def _named(event: Event) -> tuple[str, float]:
-    return ("pick", event.eta) if isinstance(event, Pick) else ("gaussian", event.mu)
 
 
 def _size(name: str, value: float) -> float:
