@@ -165,8 +165,14 @@ def delta(
     >>> round(delta(1.0, [Gaussian(0.37), Pick(0.47), Pick(0.47)]), 5)  # the same in another order
     0.00808
     """
-    epsilon = arguments.not_negative("epsilon", epsilon)
-    menu = (tuple(events), *(tuple(fit) for fit in beside))
+    return _delta(arguments.not_negative("epsilon", epsilon), *_checked(events, beside, users, cells))
+
+
+def _checked(
+    events: Fit, beside: Sequence[Fit], users: int, cells: int | None
+) -> tuple[tuple[tuple[Event, ...], ...], int, int | None]:
+    """Return all fits, `events` first, with users and cells, once they are known to be usable."""
+    menu = (tuple(events), *map(tuple, beside))
     users = arguments.integer("users", users, 1, 2**31)
     if cells is not None:
         cells = arguments.integer("cells", cells, 1, 1024)
@@ -176,11 +182,7 @@ def delta(
         for event in fit:
             if not isinstance(event, (Pick, Gaussian)):
                 raise TypeError(f"events must be Pick or Gaussian, got {type(event).__name__}")
-    return _delta(epsilon, menu, users, cells)
-
-
-#: What `delta` is where an argument has its name.
-_price: Final = delta
+    return menu, users, cells
 
 
 @functools.lru_cache(maxsize=4096)
@@ -252,13 +254,14 @@ def epsilon(
     0.912
     """
     target = _target(delta)
+    menu, users, cells = _checked(events, beside, users, cells)
 
     def excess(at: float) -> float:
-        return _log_ratio(_price(at, events, beside=beside, users=users, cells=cells), target)
+        return _log_ratio(_delta(at, menu, users, cells), target)
 
     if excess(0.0) <= 0:
         return 0.0
-    variance = max(_variance(fit) for fit in (events, *beside))
+    variance = max(map(_variance, menu))
     guess = variance / 2 + math.sqrt(2 * variance * math.log(1 / target))
     # In -epsilon the price rises, as the search expects.
     return max(0.0, -_largest(lambda at: excess(max(-at, 0.0)), -guess, 0.1 * guess))
@@ -286,18 +289,18 @@ def largest_factor(
     True
     """
     epsilon, target = arguments.not_negative("epsilon", epsilon), _target(delta)
-    variance = max(_variance(fit) for fit in (events, *beside))
+    menu, users, cells = _checked(events, beside, users, cells)
+    variance = max(map(_variance, menu))
     if variance == 0:
         raise ValueError("events must hold at least one that is larger than 0")
-    largest = max(event.size for fit in (events, *beside) for event in fit)
+    largest = max(event.size for fit in menu for event in fit)
 
     def excess(log_factor: float, fineness: int | None) -> float:
         factor = math.exp(log_factor)
         if factor * largest > LARGEST:
             return math.inf
-        grown = [event.scaled(factor) for event in events]
-        others = [[event.scaled(factor) for event in fit] for fit in beside]
-        return _log_ratio(_price(epsilon, grown, beside=others, users=users, cells=fineness), target)
+        grown = tuple([tuple([event.scaled(factor) for event in fit]) for fit in menu])
+        return _log_ratio(_delta(epsilon, grown, users, fineness), target)
 
     # zCDP is a bound as well, a tenth to a fifth too dear.
     zcdp_factor = math.sqrt(2 * max(rho_from_epsilon(epsilon, target), 1e-300) / variance)

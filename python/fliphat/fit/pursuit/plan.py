@@ -193,7 +193,7 @@ def _typical_columns(known: KnownSparse, t: Tuning) -> tuple[tuple[float, float]
     moments = known.moments[1:, 1:][above]
     product = averaged(products, sure_products, float(entries @ moments), float(entries.sum()))
     of_public = _certain(*mean, x * x, t), _certain(*product, x**4, t)
-    low, high = (end * x * x for end in c.PRODUCTS_BETWEEN)
+    low, high = c.PRODUCTS_BETWEEN[0] * x * x, c.PRODUCTS_BETWEEN[1] * x * x
     return (
         (of_others[0], min(max(of_others[1], low), high)),
         (of_public[0], min(max(of_public[1], low), high)),
