@@ -15,7 +15,7 @@ from fliphat.fit.board import Earned, Interval
 from fliphat.fit.dense.known import afresh
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies import Health, HealthWarning
-from fliphat.policies.health import _unknown, examine
+from fliphat.policies.health import _uniform, _unknown, examine
 from fliphat.policies.linear_rule import LinearRule
 from fliphat.policies.scoreboard import Scoreboard
 from fliphat.policies.types import EpisodeFacts
@@ -276,6 +276,14 @@ def test_what_was_cut_before_rewards_were_found_is_not_taken_for_what_was_earned
 def test_what_was_not_measured_is_said(board, known, words):
     known = SimpleNamespace(earned=Earned(), **known)
     assert _unknown(None, [facts([0.0], 0)], board, known, 10).startswith(words)
+
+
+def test_arms_tell_what_uniform_play_earns_unless_the_first_episode_contradicts_them():
+    first = Interval(0.3, 0.05)
+    for level, expected in ((0.32, Interval(0.32, 0.01)), (0.45, first)):
+        arms = {arm: Interval(level, 0.1) for arm in range(100)}
+        found = _uniform(Scoreboard(arms=arms), first)
+        assert found == pytest.approx(expected)
 
 
 def test_a_fit_that_measures_nothing_never_says_that_all_is_well():

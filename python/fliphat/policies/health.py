@@ -192,12 +192,16 @@ def _unknown(
 
 
 def _uniform(board: Scoreboard, first: Interval) -> Interval:
-    """Return what uniform play earns: all arms' means say the same as `first`, often from more rounds."""
+    """Return what uniform play earns: all arms' means say the same as `first`, often from more rounds.
+
+    But not where arms are too many to be known: their means are then drawn together, or cut to the range.
+    """
     arms, count = board.arms.values(), max(len(board.arms), 1)
     average = Interval(
         sum(one.mean for one in arms) / count, math.hypot(*(one.error for one in arms)) / count
     )
-    return min(first, average, key=lambda one: one.error) if board.arms else first
+    known = board.arms and average.error < first.error and first.low < average.mean < first.high
+    return average if known else first
 
 
 def _arms_unknown(board: Scoreboard, locked: str) -> str:
@@ -339,7 +343,10 @@ def _signs(settings: Any, history: Sequence[EpisodeFacts], known: Any, board: Sc
     if isinstance(known, KnownLinear):
         found.append(_short(known, settings))
     elif isinstance(known, KnownSparse):
-        found += [*_sizes(known, settings), _full(known, estimates, settings)]
+        found += [
+            *_sizes(known, settings),
+            "" if _missing(known.earned) else _full(known, estimates, settings),
+        ]
         if board.lift is None or board.lift.low <= 0:
             found += [_alternating(estimates, "give a larger context_scale"), _quiet(known)]
     elif isinstance(known, KnownEstimate) and settings.episodes != "doubling":

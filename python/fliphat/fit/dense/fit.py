@@ -19,7 +19,7 @@ from fliphat.fit.dense.arms import ArmTable
 from fliphat.fit.dense.chain import FIRST_WEIGHT, Chain, Step, next_step
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.known import KnownLinear
-from fliphat.fit.dense.learning import best_constant, learn
+from fliphat.fit.dense.learning import arm_values, best_constant, learn
 from fliphat.fit.dense.settings import DenseSettings, refuse_too_large
 from fliphat.fit.known import SparseEstimate
 from fliphat.kernels._fits import Noise, noise_of
@@ -262,7 +262,7 @@ class Dense:
         if learned.fresh:  # rewards have changed
             return Earned(last=board)
         if settings.disjoint:
-            constant = best_constant(learned, settings.exploration, self.table.active)
+            constant = best_constant(arm_values(learned, settings.exploration), self.table.active)
         return known.earned.after(board, uniform=known.fresh, constant=constant, guard=settings.guard)
 
     def facts(self, plan: DensePlan, known: KnownLinear) -> dict[str, Any]:

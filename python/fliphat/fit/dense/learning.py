@@ -215,7 +215,7 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
     count_noise = math.sqrt(own.noise[-1])
     counts = np.maximum(own.sums[:, -1], max(1e-3 * total / groups, 0.5 * count_noise))
     level = np.clip(rewards / counts, -0.5, 0.5)
-    means, doubt = _arm_means(own.sums[:, d + 1 : -1] / counts[:, None], own.noise[d + 1 : -1], counts)
+    means, doubt = _arm_means(known, own, counts)
     covariance, error = _within_arms(known, means, counts)
     values, vectors = _directions(covariance, constants.floor)
     root = vectors * np.sqrt(values)
@@ -294,20 +294,22 @@ def _first_values(known: KnownLinear) -> tuple[_Floats, _Floats]:
     return np.pad(level, later), np.pad(variance, later, constant_values=np.inf)
 
 
-def _foreseen(known: KnownLinear, width: float, at: _Floats) -> tuple[_Floats, _Floats]:
-    """Return arms' mean rewards for rows whose means are `at`, from -1/2 to 1/2, and their variances.
+def _foreseen(known: KnownLinear, width: float, at: _Floats | None = None) -> tuple[_Floats, _Floats]:
+    """Return arms' mean rewards, -1/2 to 1/2, and their variances, for rows of these means: everybody's.
 
     An arm that is shown to few is known for those: how far coefficients are off, by their draws that are
     `width` standard deviations apart, is a part of the variance.
     """
     own = _in_map(known)
     count_noise = math.sqrt(own.noise[-1])
-    counts = np.maximum(own.sums[:, -1], max(1e-3 * own.total / known.groups, 0.5 * count_noise))
+    total = max(own.total, 1e-9)
+    counts = np.maximum(own.sums[:, -1], max(1e-3 * total / known.groups, 0.5 * count_noise))
+    sums = own.sums[:, known.dim + 1 : -1]
+    at = np.tile(sums.sum(axis=0) / counts.sum(), (known.groups, 1)) if at is None else at
     found = (known.coefficients[:, :-1] * at).sum(axis=1) + known.coefficients[:, -1]
     level = np.clip(own.sums[:, known.dim] / counts, -0.5, 0.5)
     variance = np.minimum(known.constants.spread, np.maximum(0.25 - level**2, 1e-4)) * own.spread / counts
-    means = own.sums[:, known.dim + 1 : -1] / counts[:, None]
-    moved = np.einsum("nkd,kd->nk", known.draws[:, :, :-1], at - means)
+    moved = np.einsum("nkd,kd->nk", known.draws[:, :, :-1], at - sums / counts[:, None])
     variance = variance + (moved.std(axis=0) / max(width, 1e-3)) ** 2
     return found, variance + own.noise[known.dim] / counts**2 + (level * count_noise / counts) ** 2
 
@@ -319,11 +321,7 @@ def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     alone may know it better, as long as rewards have not changed.
     """
     low, high = known.reward_range
-    own = _in_map(known)
-    counts = own.sums[:, -1]
-    floor = max(1e-3 * own.total / known.groups, 0.5 * math.sqrt(own.noise[-1]))
-    middle = own.sums[:, known.dim + 1 : -1].sum(axis=0) / np.maximum(counts, floor).sum()
-    found, variance = _foreseen(known, width, np.broadcast_to(middle, (known.groups, known.dim)))
+    found, variance = _foreseen(known, width)
     at_first, doubt = _first_values(known)
     found, variance = np.where(doubt < variance, at_first, found), np.minimum(doubt, variance)
     return [
@@ -332,24 +330,35 @@ def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     ]
 
 
-def best_constant(known: KnownLinear, width: float, active: list[int]) -> tuple[int, Interval]:
+def best_constant(values: list[Interval], active: list[int]) -> tuple[int, Interval]:
     """Return the best arm for everybody, and what it earns: the best of several looks better than it is."""
-    values, chances = arm_values(known, width), 2 * math.log(max(len(active), 1))
+    chances = 2 * math.log(max(len(active), 1))
     best = max(active, key=lambda slot: values[slot].mean - math.sqrt(chances) * values[slot].error)
     # One of K numbers is sqrt(z^2 + 2 log K) errors off about as often as a single one is z errors off.
     luck = math.sqrt(_ERRORS**2 + chances) - _ERRORS
     return best, Interval(values[best].mean - luck * values[best].error, values[best].error)
 
 
-def _arm_means(found: _Floats, noise: _Floats, counts: _Floats) -> tuple[_Floats, _Floats]:
-    """Return means of arms' rows, drawn to that of all, and the variance of the noise left in an entry."""
-    doubt = float(noise.mean()) / counts**2
+def _arm_means(known: KnownLinear, own: Weighted, counts: _Floats) -> tuple[_Floats, _Floats]:
+    """Return means of arms' rows, drawn to that of all, and the variance of the noise left in an entry.
+
+    An arm's constant is its mean reward less what coefficients make of its mean row. With few rows noise in
+    that row is most of what is lost, so the mean of all is also taken from what columns released.
+    """
+    d = known.dim
+    found, noise = own.sums[:, d + 1 : -1] / counts[:, None], float(own.noise[d + 1 : -1].mean())
+    doubt = noise / counts**2
     shares = counts / counts.sum()
-    common = shares @ found
+    common, common_doubt = shares @ found, len(counts) * noise / float(counts.sum()) ** 2
+    if known.mean_weights.all():
+        told = (known.means / known.mean_weights - known.center) / known.size
+        told_doubt = float((1 / (known.mean_weights * known.size**2)).mean())
+        common = (common * told_doubt + told * common_doubt) / (told_doubt + common_doubt)
+        common_doubt *= told_doubt / (told_doubt + common_doubt)
     apart = found - common
     spread = max(float(shares @ (apart**2 - doubt[:, None]).mean(axis=1)), 1e-6)
     kept = spread / (spread + doubt)
-    return common + apart * kept[:, None], kept * doubt
+    return common + apart * kept[:, None], kept * doubt + (1 - kept) ** 2 * common_doubt
 
 
 def _within_arms(known: KnownLinear, means: _Floats, counts: _Floats) -> tuple[_Floats, float]:
