@@ -40,6 +40,10 @@ class EngineSettings(Protocol):
         """Numbers of a row that is kept."""
 
     @property
+    def sparse_rows(self) -> bool:
+        """Whether rows of sparse contexts stay sparse."""
+
+    @property
     def dtype(self) -> str:
         """Type that rows and rewards are kept in."""
 
@@ -214,6 +218,11 @@ class Settings:
     def row_width(self) -> int:
         """Numbers of a row that is kept: the chosen arm's context."""
         return self.dim
+
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether rows of sparse contexts stay sparse."""
+        return True
 
     @property
     def start(self) -> SparseEstimate:

@@ -192,6 +192,10 @@ class NamedArms(LivePolicy):
         released[:, :-1] *= mapped.inverse
         released[:, -1] += (low + high) / 2 - released[:, :-1] @ mapped.center
         table = self._fit.table  # type: ignore[attr-defined]
+        if self._settings.grows:
+            whole = np.zeros((len(released), self._settings.dim + 1))
+            whole[:, np.append(known.columns, self._settings.dim)] = released
+            released = whole
         nothing = np.append(np.zeros(self._settings.dim), (low + high) / 2)
         found: dict[Hashable, npt.NDArray[np.float64]] = {}
         for slot in table.active:

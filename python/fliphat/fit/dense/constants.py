@@ -84,6 +84,10 @@ class DenseTuning:
     third_discount: float = 0.65
     fourth_discount: float = 0.75
     stale: float = 0.2
+    pick_share: float = 0.5
+    picks: float = 0.3
+    pick_again: float = 1.2
+    least_evidence: float = 1.0
 
     @classmethod
     def of(cls, dim: int) -> DenseTuning:

@@ -174,6 +174,14 @@ class KnownLinear:
     signal: float
     constants: DenseTuning
     reward_range: tuple[float, float]
+    #: Public columns of a context, in the order of all that is kept of them.
+    columns: npt.NDArray[np.int64]
+    #: Releases of `arms` that each column came after.
+    since: _Floats
+    #: Squares of what was told of each column, over those that noise alone would have, added up over arms.
+    evidence: _Floats
+    #: Rounds when columns were last picked.
+    picked: int = 0
     began: int = 0
     earned: Earned = field(default_factory=Earned)
 
@@ -218,6 +226,10 @@ class KnownLinear:
             filled[name] = Weighted(*filled[name])
         filled["chains"] = {name: Chain.from_record(value) for name, value in record["chains"].items()}
         filled["scores"] = tuple(ArmScores(*one) for one in filled["scores"])
+        filled.setdefault("columns", np.arange(len(filled["center"])))
+        filled["columns"] = filled["columns"].astype(np.int64)
+        for name in ("since", "evidence"):  # an earlier version had no columns that came later
+            filled.setdefault(name, np.zeros(len(filled["center"])))
         filled["earned"] = Earned.from_record(record["earned"])
         filled["reward_range"] = tuple(record.get("reward_range", reward_range))
         return cls(**filled, constants=constants)
@@ -252,6 +264,9 @@ def begin(dim: int, groups: int, constants: DenseTuning, reward_range: tuple[flo
         signal=1e9,
         constants=constants,
         reward_range=reward_range,
+        columns=np.arange(dim),
+        since=zeros,
+        evidence=zeros,
     )
 
 
@@ -269,6 +284,7 @@ def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLin
         return replace(
             moved,
             arms=nothing.arms,
+            since=nothing.since,
             coefficients=nothing.coefficients,
             draws=nothing.draws,
             began=known.episodes,

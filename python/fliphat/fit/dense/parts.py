@@ -28,7 +28,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ __all__ = [
     "NAMES",
     "RADIUS",
     "STEPS",
+    "Picking",
     "Released",
     "RowMap",
     "release",
@@ -151,8 +152,17 @@ class Released:
     noise: _Floats
 
 
+class Picking(NamedTuple):
+    """How columns are picked: how many, with which scale, what is explained already, and the clip. Public."""
+
+    count: int
+    scale: int
+    explained: _Floats
+    clip: float
+
+
 def release(
-    rows: npt.NDArray[Any],
+    rows: Any,
     slots: _Integers,
     rewards: _Floats,
     present: npt.NDArray[np.bool_],
@@ -164,14 +174,16 @@ def release(
     radius: int,
     secret: bytes | None,
     noise: Noise,
-) -> tuple[dict[str, Released], bytes | None]:
+    columns: _Integers | None = None,
+    picking: Picking | None = None,
+) -> tuple[dict[str, Released], _Integers, bytes | None]:
     """Add an episode's sums to their totals and release these; also return what is secret until next time.
 
     All of it is one native call: no sum without noise comes back to Python.
 
     Parameters
     ----------
-    rows : ndarray, shape (n, d + 1)
+    rows : ndarray or CSR, shape (n, d + 1)
         Contexts, and a column that is not read.
     slots : ndarray of int64, shape (n,)
         Each row's arm, from 0 to ``groups - 1`` where `present`.
@@ -182,23 +194,34 @@ def release(
         Of the ball of squares.
     secret : bytes, optional
         What the release before returned.
+    columns : ndarray of int64, optional
+        Public columns; those that are picked come behind them in `row_map`. All of them if left out.
+    picking : Picking, optional
+
+    Returns
+    -------
+    released : dict of Released
+    picked : ndarray of int64
+    secret : bytes, optional
     """
     dim = len(row_map.center)
+    columns = np.arange(dim) if columns is None else columns
     noises = {name: noise_steps(name, step, dim, groups) for name, step in steps.items()}
     asked = [
         (NAMES[name], name, step.weight, (step.before.releases, step.before.weight), *noises[name], step.kept)
         for name, step in steps.items()
     ]
-    drawn, after = _native.release_dense(
+    picked, drawn, after = _native.release_dense(
         rows,
         np.ascontiguousarray(rewards, np.float64),
         slots,
         present.view(np.uint8),
         (groups, reward_range, RADIUS, radius),
-        (row_map.center, row_map.inverse * row_map.scale),
+        (columns, row_map.center, row_map.inverse * row_map.scale),
         asked,
         secret,
         noise,
+        None if picking is None else (*picking, rows.shape[1] - 1),
     )
     found = {}
     for name, step in steps.items():
@@ -206,7 +229,7 @@ def release(
         own, drawn = drawn[: len(sigmas)], drawn[len(sigmas) :]
         unit = 2.0**shift / step.weight
         found[name] = Released(own.astype(np.float64) * unit, sigmas.astype(np.float64) * unit)
-    return found, after if any(step.kept for step in steps.values()) else None
+    return found, picked, after if any(step.kept for step in steps.values()) else None
 
 
 def root_up(exact: Fraction) -> int:

@@ -46,6 +46,10 @@ class DenseSettings:
     uniform_share: float = 0.0
     #: Whether `reward_range` is where rewards are looked for first.
     learns_range: bool = False
+    #: Whether few of all columns are public, and more are picked.
+    grows: bool = False
+    #: Size of a column that is not known yet.
+    context_scale: float = 1.0
     fit: str = "dense"
     #: Rewards are numbers in a range; the engine asks.
     loss: str = "squared"
@@ -73,13 +77,15 @@ class DenseSettings:
         sparsity: object = None,
         uniform_share: object = 0.0,
         learns_range: bool = False,
+        grows: bool = False,
+        context_scale: float = 1.0,
         dtype: object = "float32",
         seed: object = None,
     ) -> DenseSettings:
         """Return the arguments with defaults filled in; errors name the argument."""
         arguments.choice("model", model, MODELS)
         dim = arguments.integer("dim", dim, 1, 2**31 - 2)
-        refuse_too_large(dim, arms if model == "disjoint" else 1)
+        refuse_too_large(int(str(sparsity)) if grows else dim, arms if model == "disjoint" else 1)
         if delta == 0:
             raise ValueError(
                 "delta must be above 0, got 0: all columns are released with Gaussian noise, which is never "
@@ -106,6 +112,8 @@ class DenseSettings:
             uniform_share=arguments.within("exploration", uniform_share, 0.0, 1.0),
             sparsity=None if sparsity is None else arguments.integer("sparsity", sparsity, 1, dim),
             learns_range=learns_range,
+            grows=grows,
+            context_scale=context_scale,
             dtype=checked_dtype(dtype),
             seed=None if seed is None else arguments.integer("seed", seed, 0, 2**64 - 1),
         )
@@ -124,6 +132,16 @@ class DenseSettings:
     def disjoint(self) -> bool:
         """Whether every arm has coefficients of its own."""
         return self.model == "disjoint"
+
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether rows of sparse contexts stay sparse."""
+        return self.grows
+
+    @property
+    def width(self) -> int:
+        """Columns that are public at most."""
+        return min(self.dim, self.sparsity) if self.grows and self.sparsity else self.dim
 
     def exploration_in(self, episode: int) -> float:
         """Return the share of rounds that play a uniform arm; others explore by sampled coefficients."""
@@ -179,6 +197,8 @@ def named_settings(
         raise ValueError("reward_scale must be a number with named arms; reward_range=(low, high) is better")
     if not isinstance(exploration, (int, float)):
         raise TypeError(f"exploration must be one share of rounds with named arms, got {exploration!r}")
+    sparsity = arguments.integer("sparsity", sparsity, 1, dim)
+    grows = bool(int(__import__("os").environ.get("GROWS", "1"))) and sparsity < dim
     half = _WIDEST * arguments.positive("reward_scale", reward_scale)
     learns = reward_range is None and loss != "logistic"
     if loss == "logistic":
@@ -189,9 +209,12 @@ def named_settings(
         dim=dim,
         context_norm=_LONGEST * scale * math.sqrt(dim),
         reward_range=reward_range,
-        sparsity=arguments.integer("sparsity", sparsity, 1, dim),
+        sparsity=sparsity,
         uniform_share=exploration,
         learns_range=learns,
+        grows=grows,
+        context_scale=scale,
+        growth=1.5 if grows else 1.15,
         **others,
     )
 
