@@ -86,8 +86,9 @@ class DenseTuning:
     stale: float = 0.2
     pick_share: float = 0.5
     picks: float = 0.3
-    pick_again: float = 1.2
+    pick_again: float = 1.4
     least_evidence: float = 1.0
+    support_moments: float = 0.2
 
     @classmethod
     def of(cls, dim: int) -> DenseTuning:

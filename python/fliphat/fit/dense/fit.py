@@ -18,7 +18,7 @@ from fliphat.fit.dense import known as known_
 from fliphat.fit.dense.arms import ArmTable
 from fliphat.fit.dense.chain import FIRST_WEIGHT, Chain, Step, next_step
 from fliphat.fit.dense.constants import DenseTuning
-from fliphat.fit.dense.known import KnownLinear
+from fliphat.fit.dense.known import KnownGrown, KnownLinear
 from fliphat.fit.dense.learning import best_constant, learn
 from fliphat.fit.dense.settings import DenseSettings, refuse_too_large
 from fliphat.fit.known import SparseEstimate
@@ -44,8 +44,8 @@ class DensePlan:
         Of the ball of squares.
     cap : Fraction
         Squared size of the one Gaussian that the policy's claim was priced for.
-    kept : ndarray of int64
-        Places of the public columns that stay.
+    kept : ndarray of int64, optional
+        Where the support grows: places of the public columns that stay.
     picking : Picking, optional
         How more columns are picked.
     charged : PickNoise, optional
@@ -58,7 +58,7 @@ class DensePlan:
     steps: dict[str, Step]
     square_radius: int
     cap: Fraction
-    kept: npt.NDArray[np.int64]
+    kept: npt.NDArray[np.int64] | None = None
     picking: parts.Picking | None = None
     charged: PickNoise | None = None
 
@@ -67,7 +67,7 @@ class DensePlan:
         if picking is not None and (
             charged is None or picking.count > charged.count or picking.scale < charged.scale
         ):
-            raise ValueError("the picks cost more than the claim allows")
+            raise ValueError("picks must cost no more than those that the claim allows")
         if self.mu_squared > self.cap:
             raise ValueError(
                 f"the noise costs mu^2 = {float(self.mu_squared):.6g}, but the claim allows "
@@ -141,12 +141,15 @@ class Dense:
 
     def begin(self) -> KnownLinear:
         """Return what is known before the first episode: nothing."""
-        width = 0 if self.settings.grows else self.settings.dim
-        return known_.begin(width, self.groups, self._constants, self.settings.reward_range)
+        settings = self.settings
+        if settings.grows:
+            return KnownGrown.none(self.groups, self._constants, settings.reward_range)
+        return known_.begin(settings.dim, self.groups, self._constants, settings.reward_range)
 
     def recall(self, record: dict[str, Any]) -> KnownLinear:
         """Return what `KnownLinear.to_record` wrote."""
-        return KnownLinear.from_record(record, self._constants, self.settings.reward_range)
+        kind = KnownGrown if self.settings.grows else KnownLinear
+        return kind.from_record(record, self._constants, self.settings.reward_range)
 
     def recall_estimate(
         self, indices: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
@@ -168,10 +171,10 @@ class Dense:
         """Return the plan of the next episode."""
         if episode != known.episodes:
             raise ValueError(f"episode must be {known.episodes}, the next one, got {episode}")
-        rows = self.least_rows(episode)
-        kept, picking = self._picking(known, rows)
-        if picking is not None:
-            known = growing.grown(known, kept, np.full(picking.count, growing.PICKED))
+        rows, picking, kept = self.least_rows(episode), None, None
+        if isinstance(known, KnownGrown):
+            kept, picking = self._picking(known)
+            known = growing.grown(known, kept, np.full(picking.count if picking else 0, growing.PICKED))
         dim = known.dim
         radius = parts.square_radius(dim, self._constants.square_ball)
         steps = {}
@@ -191,26 +194,25 @@ class Dense:
             charged=self.picks,
         )
 
-    def _picking(
-        self, known: KnownLinear, rows: int
-    ) -> tuple[npt.NDArray[np.int64], parts.Picking | None]:
-        """Return which columns stay, and how more of them are picked; not where nothing could be found."""
-        everything = np.arange(known.dim)
-        if self.picks is None or known.rows + rows < self._constants.pick_again * known.picked:
-            return everything, None
-        width = self.settings.width
-        kept = growing.kept_columns(known, width, self._constants.least_evidence) if known.dim else everything
+    def _picking(self, known: KnownGrown) -> tuple[npt.NDArray[np.int64], parts.Picking | None]:
+        """Return which columns stay, and how more of them are picked, if there is room."""
+        assert self.picks is not None
+        constants, width = self._constants, self.settings.width
+        kept = growing.kept_columns(known, width, constants.least_evidence)
         count = min(self.picks.count, width - len(kept))
         if count == 0:
-            return everything, None
-        weights = growing.explained(known, kept, self.groups)
+            return np.arange(known.dim), None
+        ball = growing.grown(known, kept, np.full(count, growing.PICKED)).ball
+        weights = growing.explained(known, kept, self.groups, ball)
         clip = growing.clip(known, self.settings.context_scale)
         return kept, parts.Picking(count, self.picks.scale, weights.ravel(), clip)
 
     def _shares(self, known: KnownLinear, rows: int) -> dict[str, float]:
         """Return the shares of the budget of an episode; what can't be seen yet gets none."""
         constants, found = self._constants, {"board": BOARD_SHARE}
-        if not known.settled:
+        if isinstance(known, KnownGrown):
+            found["moments"] = constants.support_moments
+        elif not known.settled:
             found["columns"] = constants.column_share
         else:
             noise = known.ball**2 / (self.mu * math.sqrt(constants.moment_share) * (known.rows + rows))
@@ -276,25 +278,28 @@ class Dense:
             radius=plan.square_radius,
             secret=held,
             noise=self.noise(plan.episode),
-            columns=known.columns[plan.kept],
+            columns=known.columns[plan.kept] if isinstance(known, KnownGrown) else None,
             picking=plan.picking,
         )
-        before = known
-        if plan.picking is not None:
-            known = dataclasses.replace(growing.grown(known, plan.kept, picked), picked=known.rows + plan.rows)
         found = released.pop("board")
         board = Board.of(plan.rows, known.reward_range, found.values, float(found.noise[0]))
-        learned = learn(
-            known,
-            released,
-            steps,
-            plan.rows,
-            self.groups,
-            self.mu,
-            settings.exploration,
-            resized=board.cut_too_much,
-        )
-        learned = dataclasses.replace(learned, earned=self._earned(before, learned, board))
+        learned: KnownLinear
+        if isinstance(known, KnownGrown):
+            assert plan.kept is not None
+            now = growing.grown(known, plan.kept, picked)
+            learned = growing.learned(now, released, plan.rows, self.groups, board, settings.exploration)
+        else:
+            learned = learn(
+                known,
+                released,
+                steps,
+                plan.rows,
+                self.groups,
+                self.mu,
+                settings.exploration,
+                resized=board.cut_too_much,
+            )
+        learned = dataclasses.replace(learned, earned=self._earned(known, learned, board))
         if settings.learns_range:
             better = learned.earned.better_range(known.reward_range)
             learned = learned if better is None else known_.expecting(learned, better)

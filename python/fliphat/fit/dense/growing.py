@@ -2,8 +2,12 @@
 
 Arms' constants are known from the start. An episode whose support has room picks some columns more by scores
 that add up what all arms say of a column (``rust/core/src/private/candidates.rs``): a row has one arm, so K
-arms cost what one does. Then it releases the vector of all columns that are public now. What was released of
-the others goes on; those that do not stand out of noise make room when columns are picked again.
+arms cost what one does. Then it releases the vector of all columns that are public now, with fresh noise.
+
+Each episode is learned from on its own, as sums of *one* set of rows go together: of an arm ``sum z r`` is
+``n E[z z'] b`` and noise for its coefficients b of ``z = (w - center, 1)``, where ``E[z z']`` follows from second
+moments of everybody and from the mean of the arm's rows. That adds to the precision of b; a column that came
+later has had less of it. A column that does not stand out of its doubt makes room when columns are picked again.
 """
 
 from __future__ import annotations
@@ -15,11 +19,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.dense.known import KnownLinear, Weighted
-from fliphat.fit.dense.parts import RADIUS
+from fliphat.fit.board import Board, Interval
+from fliphat.fit.dense.known import DRAWS, ArmScores, KnownGrown, with_groups
+from fliphat.fit.dense.parts import RADIUS, STEPS, Released
 from fliphat.privacy.priced import PickNoise
 
-__all__ = ["PICKED", "clip", "explained", "fits_picks", "grown", "kept_columns", "pick_template"]
+__all__ = ["PICKED", "arm_values", "clip", "explained", "grown", "kept_columns", "learned", "pick_template"]
 
 _Floats = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]
@@ -35,81 +40,66 @@ PICK_SENSITIVITY: Final = 2**16
 _CLIP: Final = 1.3
 _TYPICAL: Final = 0.8
 
+#: Prior variance of a coefficient, of an arm's mean reward, and how far an arm's rows are from everybody's, as
+#: a share of a column's variance.
+_PRIOR: Final = 0.25
+_LEVEL_PRIOR: Final = 0.02
+_APART: Final = 0.05
+
+#: Smallest variance of a column, and square of a row's length, at most and at least, that the ball leaves whole.
+_LEAST_VARIANCE: Final = 1e-3
+_BALL: Final = 1.5
+
 
 def pick_template(count: int, share: float, digits: int) -> PickNoise:
-    """Return picks that have `share` of a squared size of ``2**-digits``, squared."""
-    return PickNoise(PICK_SENSITIVITY, math.ceil(PICK_SENSITIVITY * math.sqrt(count / share) * 2**digits), count)
+    """Return picks whose squared size is `share` of ``4**-digits``."""
+    scale = PICK_SENSITIVITY * math.sqrt(count / share) * 2**digits
+    return PickNoise(PICK_SENSITIVITY, math.ceil(scale), count)
 
 
-def fits_picks(count: int, scale: int, charged: PickNoise | None) -> bool:
-    """Return whether picks cost no more than those that were charged."""
-    return count == 0 or (charged is not None and count <= charged.count and scale >= charged.scale)
+def kept_columns(known: KnownGrown, room: int, least: float) -> _Integers:
+    """Return which public columns stay, at most `room`: those whose coefficients stand out of their doubt."""
+    if not known.dim:
+        return np.zeros(0, np.int64)
+    _, covariance = _posterior(known)
+    doubt = np.diagonal(covariance, axis1=1, axis2=2)[:, :-1]
+    stands_out = (known.coefficients[:, :-1] ** 2 / doubt).sum(axis=0)
+    enough = stands_out > known.groups + least * math.sqrt(2 * known.groups)
+    order = np.argsort(-stands_out, kind="stable")
+    return np.sort(order[enough[order]][:room])
 
 
-def kept_columns(known: KnownLinear, room: int, least: float) -> _Integers:
-    """Return which public columns stay, at most `room`: those that stand out of noise by so many deviations."""
-    arms = max(known.groups, 1)
-    clear = known.evidence > arms + least * math.sqrt(2 * arms)
-    order = np.argsort(-known.evidence, kind="stable")
-    return np.sort(order[clear[order]][:room])
+def grown(known: KnownGrown, kept: _Integers, new: _Integers) -> KnownGrown:
+    """Return what is known with some of its columns, and new ones behind them of which nothing is known."""
+    more, d, m = len(new), len(kept), len(kept) + len(new)
+    places = np.append(np.arange(d), m)
+    old = np.append(kept, known.dim)
+    precision, told = np.zeros((known.groups, m + 1, m + 1)), np.zeros((known.groups, m + 1))
+    precision[:, places[:, None], places] = known.precision[:, old[:, None], old]
+    told[:, places] = known.told[:, old]
+    coefficients, draws = np.zeros((known.groups, m + 1)), np.zeros((DRAWS, known.groups, m + 1))
+    coefficients[:, places], draws[:, :, places] = known.coefficients[:, old], known.draws[:, :, old]
 
+    def pairs(values: _Floats) -> _Floats:
+        return np.pad(values[np.ix_(kept, kept)], (0, more))
 
-def grown(known: KnownLinear, kept: _Integers, new: _Integers) -> KnownLinear:
-    """Return what is known with some of its columns, and new ones behind them of which nothing is known.
-
-    The map of rows is to be learned again: totals begin anew. What was released of columns that stay stays.
-    """
-    more, before, d = len(new), known.dim, len(kept)
-
-    def longer(values: _Floats, filled: float = 0.0) -> _Floats:
-        return np.append(values[kept], np.full(more, filled))
-
-    def typical(values: _Floats, else_: float) -> float:
-        return float(np.mean(values[kept])) if d else else_
-
-    def both(values: _Floats) -> _Floats:
-        """Along the last axis: columns' products, a level, columns and a number of rows."""
-        pad = [(0, 0)] * (values.ndim - 1) + [(0, more)]
-        parts = [
-            np.pad(values[..., kept], pad),
-            values[..., [before]],
-            np.pad(values[..., before + 1 + kept], pad),
-            values[..., [-1]],
-        ]
-        return np.concatenate(parts, axis=-1)
-
-    def levels(values: _Floats) -> _Floats:
-        pad = [(0, 0)] * (values.ndim - 1) + [(0, more)]
-        return np.concatenate([np.pad(values[..., kept], pad), values[..., [-1]]], axis=-1)
-
-    arms = replace(known.arms, sums=both(known.arms.sums), noise=both(known.arms.noise))
-    ball = known.ball * math.sqrt((d + more) / max(d, 1))
-    if not d:
-        ball = max(known.constants.first_ball * math.sqrt(more), 1.0)
+    ball = known.ball * math.sqrt(m / known.dim) if d else known.constants.first_ball * math.sqrt(m)
     return replace(
         known,
         columns=np.concatenate([known.columns[kept], new]),
-        since=longer(known.since, len(known.arms.rows)),
-        center=longer(known.center),
-        size=longer(known.size, typical(known.size, 1.0)),
-        ball=ball,
-        variances=longer(known.variances, typical(known.variances, 1.0)),
-        means=longer(known.means),
-        mean_weights=longer(known.mean_weights),
-        spreads=longer(known.spreads),
-        spread_weights=longer(known.spread_weights),
-        evidence=longer(known.evidence),
-        arms=arms,
-        moments=Weighted.none((d + more, d + more), ()),
-        squares=Weighted.none((known.groups, d + more + 1), ()),
-        settled=0,
-        chains={},
-        coefficients=levels(known.coefficients),
-        draws=levels(known.draws),
+        precision=precision,
+        told=told,
+        coefficients=coefficients,
+        draws=draws,
+        products=pairs(known.products),
+        product_weights=pairs(known.product_weights),
+        center=np.append(known.center[kept], np.zeros(more)),
+        size=np.ones(m),
+        ball=max(ball, 1.0),
     )
 
 
-def clip(known: KnownLinear, scale: float) -> float:
+def clip(known: KnownGrown, scale: float) -> float:
     """Return the clip of a value times a residual, for columns of size `scale` and rewards from -1/2 to 1/2.
 
     Rare large residuals carry what there is to learn of rare rewards: they are not cut.
@@ -123,10 +113,164 @@ def clip(known: KnownLinear, scale: float) -> float:
     return scale * max(_CLIP * spread, 0.5 + abs(middle) - _TYPICAL * spread)
 
 
-def explained(known: KnownLinear, kept: _Integers, groups: int) -> _Floats:
+def explained(known: KnownGrown, kept: _Integers, groups: int, ball: float) -> _Floats:
     """Return what columns that stay explain: for each arm a weight of their integers each, and a level."""
     weights = np.zeros((groups, len(kept) + 1))
-    found = grown(known, kept, np.zeros(0, np.int64))
-    weights[: known.groups] = found.coefficients
-    weights[:, :-1] *= found.ball / RADIUS
+    found = known.coefficients[:, np.append(kept, known.dim)]
+    weights[: known.groups, :-1] = found[:, :-1] * ball / RADIUS
+    weights[: known.groups, -1] = found[:, -1]
     return weights
+
+
+def learned(
+    known: KnownGrown, released: dict[str, Released], rows: int, groups: int, board: Board, width: float
+) -> KnownGrown:
+    """Return what is known after an episode.
+
+    Parameters
+    ----------
+    known : KnownGrown
+        With the columns that were picked.
+    width : float
+        Standard deviations of the posterior that draws are apart.
+    """
+    known, d = with_groups_of(known, groups), known.dim
+    unit, reward = known.ball / RADIUS, 1 / (2 * STEPS)
+    units = np.concatenate([np.full(d, unit * reward), [reward], np.full(d, unit), [1.0]])
+    arms = released["arms"].values.reshape(groups, 2 * d + 2) * units
+    noise = released["arms"].noise[: 2 * d + 2] * units
+    score = ArmScores(arms[:, -1], arms[:, d], float(noise[-1]), float(noise[d]))
+    present = max(float(arms[:, -1].sum()), math.sqrt(groups) * float(noise[-1]), 1.0)
+    common = arms[:, d + 1 : -1].sum(axis=0) / present
+    # Centers of new columns are what their first rows have in the mean, and stay.
+    new = np.diag(known.product_weights) == 0
+    known = replace(known, center=np.where(new, common, known.center))
+    known = _with_products(known, released["moments"], common, present, unit)
+    low, high = known.reward_range
+    spread = min(max(board.spread(0.0) / (high - low), 0.1), 0.5) ** 2
+    counts = np.maximum(arms[:, -1], 0.5 * noise[-1])
+    covariance = _covariance(known)
+    variances = np.diag(covariance)
+    # Means of an arm's rows, as far as they are not noise, less the center.
+    means = arms[:, d + 1 : -1] / counts[:, None] - known.center
+    doubt = (noise[d + 1 : -1] / counts[:, None]) ** 2 + variances / counts[:, None]
+    means *= _APART * variances / (_APART * variances + doubt)
+    gram = np.zeros((groups, d + 1, d + 1))
+    gram[:, :d, :d] = covariance + means[:, :, None] * means[:, None, :]
+    gram[:, :d, -1] = gram[:, -1, :d] = means
+    gram[:, -1, -1] = 1.0
+    gram *= counts[:, None, None]
+    level = np.clip(arms[:, d] / counts, -0.5, 0.5)
+    # Sums of z r, with that of the mean of rows taken off where it is noise.
+    sums = np.concatenate([arms[:, :d] - known.center * arms[:, [d]], arms[:, [d]]], axis=1)
+    sums[:, :d] -= level[:, None] * (arms[:, d + 1 : -1] - counts[:, None] * (means + known.center))
+    variance = np.concatenate(
+        [
+            noise[:d] ** 2 + (level[:, None] * noise[d + 1 : -1]) ** 2,
+            np.full((groups, 1), noise[d] ** 2) + (level[:, None] * noise[-1]) ** 2,
+        ],
+        axis=1,
+    )
+    pair = math.sqrt(known.product_noise / max(float(known.product_weights.max(initial=0.0)), 1e-300))
+    error = (counts * pair) ** 2 * float((known.coefficients[:, :-1] ** 2).sum(axis=1).max(initial=0.0))
+    variance[:, :d] += error[:, None]
+    whole = spread * gram
+    places = np.arange(d + 1)
+    whole[:, places, places] += variance
+    weighted = np.linalg.solve(whole, np.concatenate([gram, sums[:, :, None]], axis=2))
+    known = replace(
+        known,
+        episodes=known.episodes + 1,
+        rows=known.rows + rows,
+        scores=(*known.scores, score),
+        precision=known.precision + gram @ weighted[:, :, :-1],
+        told=known.told + (gram @ weighted[:, :, -1:])[:, :, 0],
+        ball=max(_BALL * math.sqrt(float((variances + known.center**2).sum())), _largest(variances, known)),
+    )
+    return _with_draws(known, width)
+
+
+def _largest(variances: _Floats, known: KnownGrown) -> float:
+    return 0.7
+
+
+def with_groups_of(known: KnownGrown, groups: int) -> KnownGrown:
+    """Return what is known with nothing about arms that came later."""
+    longer = with_groups(known, groups)
+    assert isinstance(longer, KnownGrown)
+    return longer
+
+
+def _with_products(
+    known: KnownGrown, released: Released, common: _Floats, present: float, unit: float
+) -> KnownGrown:
+    d = known.dim
+    whole = np.zeros((d, d))
+    upper = np.triu_indices(d)
+    whole[upper] = released.values * unit**2 / present
+    whole = whole + np.triu(whole, 1).T
+    middle = np.outer(common, known.center)
+    whole += np.outer(known.center, known.center) - middle - middle.T
+    noise = (float(released.noise.min()) * unit**2 / present) ** 2
+    weight = 1 / (noise + 1 / present**2)
+    return replace(
+        known,
+        products=known.products + weight * whole,
+        product_weights=known.product_weights + weight,
+        product_noise=noise * weight,
+    )
+
+
+def _covariance(known: KnownGrown) -> _Floats:
+    """Return the covariance of columns, as far as it is not noise, with no eigenvalue that is too small."""
+    d = known.dim
+    found = known.products / known.product_weights
+    noise = known.product_noise / known.product_weights
+    off = ~np.eye(d, dtype=bool)
+    size = float((found[off] ** 2).mean()) if d > 1 else 1.0
+    found[off] *= max(size - float(noise[off].mean() if d > 1 else 0.0), 0.0) / max(size, 1e-300)
+    diagonal = np.diag(found).copy()
+    typical = max(float(diagonal.mean()), _LEAST_VARIANCE)
+    least = np.maximum(0.2 * typical, _LEAST_VARIANCE)
+    np.fill_diagonal(found, np.maximum(diagonal, least))
+    values, vectors = np.linalg.eigh(found)
+    values = np.maximum(values, 0.2 * least)
+    raised: _Floats = (vectors * values) @ vectors.T
+    return raised
+
+
+def _posterior(known: KnownGrown) -> tuple[_Floats, _Floats]:
+    """Return means of all arms' coefficients, and their covariances."""
+    groups, d = known.groups, known.dim
+    prior = np.append(np.full(d, 1 / _PRIOR), 1 / _LEVEL_PRIOR)
+    covariance = np.linalg.inv(known.precision + np.diag(prior))
+    # Arms' levels are drawn to what arms have in common, which all of them tell.
+    told = known.told.copy()
+    own = known.told[:, -1] / np.maximum(known.precision[:, -1, -1], 1e-300)
+    sure = 1 / (_LEVEL_PRIOR + 1 / np.maximum(known.precision[:, -1, -1], 1e-300))
+    common = float(np.clip(own, -0.5, 0.5) @ sure / sure.sum()) if sure.sum() else 0.0
+    told[:, -1] += common / _LEVEL_PRIOR
+    means = (covariance @ told[:, :, None])[:, :, 0]
+    return means, covariance
+
+
+def _with_draws(known: KnownGrown, width: float) -> KnownGrown:
+    """Return what is known with coefficients of ``(w - center, 1)``, and draws of them, for the next episode."""
+    constants = known.constants
+    means, covariance = _posterior(known)
+    rng = np.random.default_rng([known.episodes, 16])
+    z = rng.normal(size=(DRAWS, known.groups, known.dim + 1))
+    apart = np.einsum("kij,skj->ski", np.linalg.cholesky(covariance), z) * width
+    apart[:, :, -1] *= constants.level_width
+    apart[:, :, -1] += 1e-9 * z[:, :, -1]
+    return replace(known, coefficients=means, draws=means + apart)
+
+
+def arm_values(known: KnownGrown) -> list[Interval]:
+    """Return what each arm would earn if everybody was shown it."""
+    low, high = known.reward_range
+    means, covariance = _posterior(known)
+    return [
+        Interval((low + high) / 2 + (high - low) * float(mean), (high - low) * math.sqrt(variance))
+        for mean, variance in zip(means[:, -1], covariance[:, -1, -1], strict=True)
+    ]

@@ -16,7 +16,7 @@ from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.parts import RowMap
 from fliphat.fit.known import SparseEstimate
 
-__all__ = ["DRAWS", "ArmScores", "KnownLinear", "Weighted", "begin", "expecting", "with_groups"]
+__all__ = ["DRAWS", "ArmScores", "KnownGrown", "KnownLinear", "Weighted", "begin", "expecting", "with_groups"]
 
 #: Draws of all coefficients from their posterior; each round is played by one of them.
 DRAWS: Final = 32
@@ -174,14 +174,6 @@ class KnownLinear:
     signal: float
     constants: DenseTuning
     reward_range: tuple[float, float]
-    #: Public columns of a context, in the order of all that is kept of them.
-    columns: npt.NDArray[np.int64]
-    #: Releases of `arms` that each column came after.
-    since: _Floats
-    #: Squares of what was told of each column, over those that noise alone would have, added up over arms.
-    evidence: _Floats
-    #: Rounds when columns were last picked.
-    picked: int = 0
     began: int = 0
     earned: Earned = field(default_factory=Earned)
 
@@ -226,13 +218,52 @@ class KnownLinear:
             filled[name] = Weighted(*filled[name])
         filled["chains"] = {name: Chain.from_record(value) for name, value in record["chains"].items()}
         filled["scores"] = tuple(ArmScores(*one) for one in filled["scores"])
-        filled.setdefault("columns", np.arange(len(filled["center"])))
-        filled["columns"] = filled["columns"].astype(np.int64)
-        for name in ("since", "evidence"):  # an earlier version had no columns that came later
-            filled.setdefault(name, np.zeros(len(filled["center"])))
         filled["earned"] = Earned.from_record(record["earned"])
+        if "columns" in filled:
+            filled["columns"] = filled["columns"].astype(np.int64)
         filled["reward_range"] = tuple(record.get("reward_range", reward_range))
         return cls(**filled, constants=constants)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KnownGrown(KnownLinear):
+    """The same where few of many columns are public: information that each episode adds to.
+
+    Rows are ``w = x * scale`` of the public columns, cut to the ball, less `center`; `dim` is how many there are.
+
+    Attributes
+    ----------
+    columns : ndarray of int64, shape (dim,)
+        Public columns of a context.
+    precision : ndarray, shape (groups, dim + 1, dim + 1)
+        Of each arm's coefficients of ``(w - center, 1)``, from all releases.
+    told : ndarray, shape (groups, dim + 1)
+        What the releases say of them, weighted by that.
+    products, product_weights : ndarray, shape (dim, dim)
+        Weighted sums of released mean products of columns, and the weights.
+    product_noise : float
+        Variance of the noise in a mean product, times its weight.
+    """
+
+    columns: npt.NDArray[np.int64]
+    precision: _Floats
+    told: _Floats
+    products: _Floats
+    product_weights: _Floats
+    product_noise: float = 0.0
+
+    @classmethod
+    def none(cls, groups: int, constants: DenseTuning, reward_range: tuple[float, float]) -> KnownGrown:
+        """Return what is known before anything was released: no column is public."""
+        nothing = begin(0, groups, constants, reward_range)
+        return cls(
+            **{field.name: getattr(nothing, field.name) for field in fields(nothing)},
+            columns=np.zeros(0, np.int64),
+            precision=np.zeros((groups, 1, 1)),
+            told=np.zeros((groups, 1)),
+            products=np.zeros((0, 0)),
+            product_weights=np.zeros((0, 0)),
+        )
 
 
 def begin(dim: int, groups: int, constants: DenseTuning, reward_range: tuple[float, float]) -> KnownLinear:
@@ -264,9 +295,6 @@ def begin(dim: int, groups: int, constants: DenseTuning, reward_range: tuple[flo
         signal=1e9,
         constants=constants,
         reward_range=reward_range,
-        columns=np.arange(dim),
-        since=zeros,
-        evidence=zeros,
     )
 
 
@@ -284,7 +312,6 @@ def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLin
         return replace(
             moved,
             arms=nothing.arms,
-            since=nothing.since,
             coefficients=nothing.coefficients,
             draws=nothing.draws,
             began=known.episodes,
@@ -322,10 +349,17 @@ def with_groups(known: KnownLinear, groups: int) -> KnownLinear:
     def longer(part: Weighted) -> Weighted:
         return replace(part, sums=np.pad(part.sums, ((0, more), (0, 0))))
 
+    more_told = {}
+    if isinstance(known, KnownGrown):
+        more_told = {
+            "precision": np.pad(known.precision, ((0, more), (0, 0), (0, 0))),
+            "told": np.pad(known.told, ((0, more), (0, 0))),
+        }
     return replace(
         known,
         arms=longer(known.arms),
         squares=longer(known.squares),
+        **more_told,
         square_counts=np.pad(known.square_counts, (0, more)),
         totals=np.pad(known.totals, ((0, 0), (0, more))),
         coefficients=np.pad(known.coefficients, ((0, more), (0, 0))),

@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.board import Interval
-from fliphat.fit.dense import columns
+from fliphat.fit.dense import columns, growing
 from fliphat.fit.dense.blocks import product, solve, square
 from fliphat.fit.dense.chain import Step
 from fliphat.fit.dense.constants import DenseTuning
-from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, begin, with_groups
+from fliphat.fit.dense.known import DRAWS, ArmScores, KnownGrown, KnownLinear, Weighted, begin, with_groups
 from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 
 __all__ = ["arm_values", "best_constant", "learn"]
@@ -171,22 +171,14 @@ def _unsettled(known: KnownLinear) -> KnownLinear:
 
 
 def _in_map(known: KnownLinear) -> Weighted:
-    """Return the sums of arms in units of the map, those of columns that came later scaled up to all rows."""
-    d, arms, covered = known.dim, known.arms, _covered(known)
+    """Return the sums of arms in units of the map."""
+    d, arms = known.dim, known.arms
     sums, noise = arms.sums.copy(), arms.noise.copy()
     for first in (0, d + 1):
         part = slice(first, first + d)
-        sums[:, part] = (sums[:, part] / covered - sums[:, [first + d]] * known.center) / known.size
-        noise[part] = noise[part] / (covered * known.size) ** 2
+        sums[:, part] = (sums[:, part] - sums[:, [first + d]] * known.center) / known.size
+        noise[part] = noise[part] / known.size**2
     return replace(arms, sums=sums, noise=noise)
-
-
-def _covered(known: KnownLinear) -> _Floats:
-    """Return the weighted share of rows that came since each column was public."""
-    rows = known.arms.weights * known.arms.rows
-    left = np.append(np.cumsum(rows[::-1])[::-1], 0.0)
-    covered: _Floats = left[known.since.astype(np.int64)] / left[0]
-    return covered
 
 
 def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
@@ -194,15 +186,12 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
     constants, d, groups = known.constants, known.dim, known.groups
     own = _in_map(known)
     total = own.total
-    covered = _covered(known)
     products, rewards = own.sums[:, :d], own.sums[:, d]
-    product_noise = float((own.noise[:d] * covered**2).mean()) / covered**2
+    product_noise = float(own.noise[:d].mean())
     count_noise = math.sqrt(own.noise[-1])
     counts = np.maximum(own.sums[:, -1], max(1e-3 * total / groups, 0.5 * count_noise))
     level = np.clip(rewards / counts, -0.5, 0.5)
-    means, doubt = _arm_means(
-        own.sums[:, d + 1 : -1] / counts[:, None], own.noise[d + 1 : -1], covered, counts
-    )
+    means, doubt = _arm_means(own.sums[:, d + 1 : -1] / counts[:, None], own.noise[d + 1 : -1], counts)
     covariance, error = _within_arms(known, means, counts)
     values, vectors = _directions(covariance, constants.floor)
     root = vectors * np.sqrt(values)
@@ -215,14 +204,12 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
     rng = np.random.default_rng([known.episodes, 16])
     coefficients, draws = np.zeros((groups, d + 1)), np.zeros((DRAWS, groups, d + 1))
     told = products - means * rewards[:, None]
-    noise = product_noise + doubt * (level * counts)[:, None] ** 2
-    # Columns that came later saw fewer rows: their sampling noise is larger by as much.
-    noise = noise + (spread * counts)[:, None] * sizes**2 * np.diag(covariance) * (1 / covered - 1)
+    noise = product_noise + level**2 * doubt * counts**2
     prior = _likely_prior(
         constants,
         told @ vectors,
         (counts * (sizes**2).mean(axis=1))[:, None] * values,
-        noise.mean(axis=1, keepdims=True),
+        noise[:, None],
         spread[:, None],
         (counts * error)[:, None] ** 2,
     )
@@ -235,7 +222,7 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
         )
         coefficients[k, :d], draws[:, k, :d] = mean, mean + width * (drawn - mean)
         explained += float(told[k] @ told[k])
-        expected += float(alpha.sum()) + spread[k] * float(np.trace(H))
+        expected += alpha * d + spread[k] * float(np.trace(H))
     level, left = _levels(
         level, variance, _uniform_play(known.scores[known.began]), constants.intercept_prior
     )
@@ -244,15 +231,7 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
     apart = constants.level_width * width * np.sqrt(left) + 1e-9
     drawn_levels = level + apart * rng.normal(size=(DRAWS, groups))
     draws[:, :, d] = drawn_levels - (draws[:, :, :d] * means).sum(axis=2)
-    own_spread = noise + (spread * counts)[:, None] * sizes**2 * np.diag(covariance)
-    evidence = (told**2 / own_spread).sum(axis=0)
-    return replace(
-        known,
-        coefficients=coefficients,
-        draws=draws,
-        signal=explained / max(expected, 1e-300),
-        evidence=evidence,
-    )
+    return replace(known, coefficients=coefficients, draws=draws, signal=explained / max(expected, 1e-300))
 
 
 def _levels(
@@ -300,6 +279,8 @@ def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     arm that is no longer shown: the first, uniform episode alone may know it better.
     """
     low, high = known.reward_range
+    if isinstance(known, KnownGrown):
+        return growing.arm_values(known)
     own = _in_map(known)
     count_noise = math.sqrt(own.noise[-1])
     total = max(own.total, 1e-9)
@@ -329,17 +310,15 @@ def best_constant(known: KnownLinear, width: float, active: list[int]) -> tuple[
     return best, Interval(values[best].mean - luck * values[best].error, values[best].error)
 
 
-def _arm_means(
-    found: _Floats, noise: _Floats, covered: _Floats, counts: _Floats
-) -> tuple[_Floats, _Floats]:
+def _arm_means(found: _Floats, noise: _Floats, counts: _Floats) -> tuple[_Floats, _Floats]:
     """Return means of arms' rows, drawn to that of all, and the variance of the noise left in an entry."""
-    doubt = float((noise * covered**2).mean()) / covered**2 / counts[:, None] ** 2
+    doubt = float(noise.mean()) / counts**2
     shares = counts / counts.sum()
     common = shares @ found
     apart = found - common
-    spread = max(float(shares @ (apart**2 - doubt).mean(axis=1)), 1e-6)
+    spread = max(float(shares @ (apart**2 - doubt[:, None]).mean(axis=1)), 1e-6)
     kept = spread / (spread + doubt)
-    return common + apart * kept, kept * doubt
+    return common + apart * kept[:, None], kept * doubt
 
 
 def _within_arms(known: KnownLinear, means: _Floats, counts: _Floats) -> tuple[_Floats, float]:
@@ -401,14 +380,14 @@ def _arm_sizes(
     counts = np.maximum(squares.sums[:, -1:], 0.5 * count_noise * squares.total / known.arms.total)
     own = squares.sums[:, :-1] / counts - means**2
     noise = math.sqrt(float(squares.noise)) / counts / variances
-    kept = prior / (prior + noise**2 + doubt)
+    kept = prior / (prior + noise**2 + doubt[:, None])
     return np.sqrt(np.clip(1 + kept * (own / variances - 1), 0.05, 4.0))
 
 
 def _posterior(
     H: _Floats,
     told: _Floats,
-    alpha: _Floats,
+    alpha: float,
     beta: float,
     prior: float,
     root: _Floats,
@@ -416,10 +395,10 @@ def _posterior(
 ) -> tuple[_Floats, _Floats]:
     """Return the posterior's mean and draws of it, shape (DRAWS, d); ``root root' = H``."""
     z = rng.normal(size=(3, len(H), DRAWS))
-    noise = np.sqrt(alpha)[:, None] * z[0] + math.sqrt(beta) * product(root, z[1])
-    before = math.sqrt(prior) * z[2]
+    noise = math.sqrt(alpha) * z[0] + math.sqrt(beta) * product(root, z[1])
+    before = z[2] / math.sqrt(prior)
     A = square(H) + (beta / prior) * H
     A[np.diag_indices_from(A)] += alpha / prior
-    missed = told[:, None] - noise - product(H, before)
-    solved = product(H, solve(A, np.column_stack([told, missed])))
-    return solved[:, 0], (before + solved[:, 1:]).T
+    drawn = product(H, told[:, None] + noise + beta * before) + alpha * before
+    solved = solve(A, np.column_stack([H @ told, drawn]))
+    return solved[:, 0], solved[:, 1:].T

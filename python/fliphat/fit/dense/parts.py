@@ -36,6 +36,7 @@ import numpy.typing as npt
 from fliphat import _native
 from fliphat.fit.board import BOARD_SQUARED, BOARD_STEPS, BOARD_WIDTH
 from fliphat.fit.dense.chain import Step
+from fliphat.kernels import _rows
 from fliphat.kernels._fits import Noise
 
 __all__ = [
@@ -212,7 +213,7 @@ def release(
         for name, step in steps.items()
     ]
     picked, drawn, after = _native.release_dense(
-        rows,
+        rows if isinstance(rows, np.ndarray) else _rows.native(_rows.sparse_rows("rows", rows)),
         np.ascontiguousarray(rewards, np.float64),
         slots,
         present.view(np.uint8),
