@@ -84,11 +84,12 @@ class DenseTuning:
     third_discount: float = 0.65
     fourth_discount: float = 0.75
     stale: float = 0.2
-    pick_share: float = 0.5
-    picks: float = 0.3
+    pick_share: float = __import__("os").environ.get("Xpick_share") and float(__import__("os").environ["Xpick_share"]) or 0.5
+    picks: float = __import__("os").environ.get("Xpicks") and float(__import__("os").environ["Xpicks"]) or 0.3
     pick_again: float = 1.4
+    against: int = int(__import__("os").environ.get("AG", "4"))
     least_evidence: float = 1.0
-    support_moments: float = 0.2
+    support_moments: float = __import__("os").environ.get("Xsupport_moments") and float(__import__("os").environ["Xsupport_moments"]) or 0.2
 
     @classmethod
     def of(cls, dim: int) -> DenseTuning:

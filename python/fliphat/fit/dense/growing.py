@@ -32,7 +32,8 @@ _Integers = npt.NDArray[np.int64]
 #: Stands for columns that are not picked yet.
 PICKED: Final = -1
 
-#: By how much one row moves a score, at most.
+#: Weight of what both halves of the rows say of a column, and by how much one row moves that at most.
+WHOLE: Final = 4
 PICK_SENSITIVITY: Final = 2**16
 
 #: A clip, in standard deviations of a reward times the size of a column; how many of them a typical residual
@@ -51,10 +52,10 @@ _LEAST_VARIANCE: Final = 1e-3
 _BALL: Final = 1.5
 
 
-def pick_template(count: int, share: float, digits: int) -> PickNoise:
+def pick_template(count: int, share: float, digits: int, against: int) -> PickNoise:
     """Return picks whose squared size is `share` of ``4**-digits``."""
-    scale = PICK_SENSITIVITY * math.sqrt(count / share) * 2**digits
-    return PickNoise(PICK_SENSITIVITY, math.ceil(scale), count)
+    sensitivity = (WHOLE + against) * PICK_SENSITIVITY
+    return PickNoise(sensitivity, math.ceil(sensitivity * math.sqrt(count / share) * 2**digits), count)
 
 
 def kept_columns(known: KnownGrown, room: int, least: float) -> _Integers:
@@ -93,6 +94,7 @@ def grown(known: KnownGrown, kept: _Integers, new: _Integers) -> KnownGrown:
         draws=draws,
         products=pairs(known.products),
         product_weights=pairs(known.product_weights),
+        middles=np.append(known.middles[kept], np.zeros(more)),
         center=np.append(known.center[kept], np.zeros(more)),
         size=np.ones(m),
         ball=max(ball, 1.0),
@@ -142,9 +144,11 @@ def learned(
     score = ArmScores(arms[:, -1], arms[:, d], float(noise[-1]), float(noise[d]))
     present = max(float(arms[:, -1].sum()), math.sqrt(groups) * float(noise[-1]), 1.0)
     common = arms[:, d + 1 : -1].sum(axis=0) / present
-    # Centers of new columns are what their first rows have in the mean, and stay.
+    # Centers of new columns are what their first rows have in the mean, as far as it is not noise, and stay.
     new = np.diag(known.product_weights) == 0
-    known = replace(known, center=np.where(new, common, known.center))
+    doubt = groups * (noise[d + 1 : -1] / present) ** 2
+    clear = common * np.maximum(common**2 - doubt, 0.0) / np.maximum(common**2, 1e-300)
+    known = replace(known, center=np.where(new, clear, known.center))
     known = _with_products(known, released["moments"], common, present, unit)
     low, high = known.reward_range
     spread = min(max(board.spread(0.0) / (high - low), 0.1), 0.5) ** 2
@@ -217,6 +221,7 @@ def _with_products(
         known,
         products=known.products + weight * whole,
         product_weights=known.product_weights + weight,
+        middles=known.middles + weight * (common - known.center),
         product_noise=noise * weight,
     )
 
@@ -270,7 +275,12 @@ def arm_values(known: KnownGrown) -> list[Interval]:
     """Return what each arm would earn if everybody was shown it."""
     low, high = known.reward_range
     means, covariance = _posterior(known)
+    weights = np.diag(known.product_weights)
+    middle = np.append(known.middles / np.maximum(weights, 1e-300), 1.0)
+    # What noise in a mean of rows moves a score by, about: that of a mean product, in columns of size 1.
+    error = known.product_noise / np.maximum(weights, 1e-300)
+    variances = np.einsum("i,kij,j->k", middle, covariance, middle) + means[:, :-1] ** 2 @ error
     return [
         Interval((low + high) / 2 + (high - low) * float(mean), (high - low) * math.sqrt(variance))
-        for mean, variance in zip(means[:, -1], covariance[:, -1, -1], strict=True)
+        for mean, variance in zip(means @ middle, variances, strict=True)
     ]

@@ -241,6 +241,8 @@ class KnownGrown(KnownLinear):
         What the releases say of them, weighted by that.
     products, product_weights : ndarray, shape (dim, dim)
         Weighted sums of released mean products of columns, and the weights.
+    middles : ndarray, shape (dim,)
+        Weighted sums of released means of ``w - center``, with the weights of each column's square.
     product_noise : float
         Variance of the noise in a mean product, times its weight.
     """
@@ -250,6 +252,7 @@ class KnownGrown(KnownLinear):
     told: _Floats
     products: _Floats
     product_weights: _Floats
+    middles: _Floats
     product_noise: float = 0.0
 
     @classmethod
@@ -263,6 +266,7 @@ class KnownGrown(KnownLinear):
             told=np.zeros((groups, 1)),
             products=np.zeros((0, 0)),
             product_weights=np.zeros((0, 0)),
+            middles=np.zeros(0),
         )
 
 

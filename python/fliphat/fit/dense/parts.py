@@ -160,6 +160,7 @@ class Picking(NamedTuple):
     scale: int
     explained: _Floats
     clip: float
+    against: int
 
 
 def release(
