@@ -15,13 +15,14 @@ import numpy.typing as npt
 from fliphat import _native, arguments
 from fliphat.contexts.crossed import Crossed
 from fliphat.fit.board import UNIFORM
-from fliphat.fit.dense import Dense, KnownLinear
+from fliphat.fit.dense import Dense, KnownGrown, KnownLinear
 from fliphat.fit.dense.arms import ArmTable
 from fliphat.kernels import _rows
 from fliphat.policies.engine import inputs
 from fliphat.policies.engine.rule import ArmsOfRounds, Chooser
+from fliphat.policies.grown import GrownChooser
 
-__all__ = ["GrownChooser", "LinearChooser", "LinearRule"]
+__all__ = ["LinearChooser", "LinearRule"]
 
 #: Draws, of 32, that still choose while the guard plays a constant arm: by them the policy goes on to learn.
 _LEARNS: Final = 4
@@ -112,22 +113,7 @@ class LinearRule:
             draws = _with_new_arms(draws, missing)
         fallback = known.earned.fallback
         constant = np.flatnonzero(active == fallback)
-        if settings.grows:
-            return GrownChooser(
-                settings.dim,
-                known.columns,
-                np.ascontiguousarray(draws[:, active]),
-                active,
-                mapped.inverse.astype(np.float32),
-                (mapped.center * mapped.inverse).astype(np.float32),
-                mapped.ball,
-                settings.context_norm,
-                True,
-                known.fresh or fallback == UNIFORM,
-                (_LEARNS, int(constant[0])) if len(constant) else None,
-            )
-        return LinearChooser(
-            np.ascontiguousarray(draws[:, active if settings.disjoint else [0]]),
+        public = (
             active,
             mapped.inverse.astype(np.float32),
             (mapped.center * mapped.inverse).astype(np.float32),
@@ -137,6 +123,10 @@ class LinearRule:
             known.fresh or fallback == UNIFORM,
             (_LEARNS, int(constant[0])) if len(constant) else None,
         )
+        draws = np.ascontiguousarray(draws[:, active if settings.disjoint else [0]])
+        if isinstance(known, KnownGrown):
+            return GrownChooser(settings.dim, known.columns, draws, *public)
+        return LinearChooser(draws, *public)
 
     def record(self) -> Any:
         """Return the table, or None where an id can't be written down: such arms have no store."""
@@ -159,123 +149,6 @@ class LinearChooser(_native.Votes):
         raise AssertionError("rows of a dense policy are dense")
 
     choose_csr_to_csr = choose_dense_to_csr
-
-
-class GrownChooser:
-    """Plays rounds by public draws of the coefficients of few columns; the rows that are kept are whole."""
-
-    def __init__(
-        self, dim: int, columns: npt.NDArray[np.int64], draws: Any, slots: Any, *public: Any
-    ) -> None:
-        self._dim, self._columns, self._arms = dim, columns, len(slots)
-        self._order = np.argsort(columns)
-        self._sorted = columns[self._order]
-        if not len(columns):  # nothing is known yet: a column of zeros stands for the empty support
-            draws = np.zeros((draws.shape[0], draws.shape[1], 2))
-            public = np.ones(1, np.float32), np.zeros(1, np.float32), *public[2:]
-        self._votes = _native.Votes(draws, slots, *public)
-
-    def _vote(
-        self, support: npt.NDArray[Any], valid: npt.NDArray[np.bool_], words: Any, explored: Any
-    ) -> tuple[Any, Any]:
-        if not len(self._columns):
-            support = np.zeros((len(words), 1), support.dtype)
-        support = np.ascontiguousarray(support)
-        support[~valid] = np.nan
-        out = np.empty((len(words), support.shape[1] + 1), support.dtype)
-        return self._votes.choose_dense(support, self._arms, words, None, out, 0, explored)
-
-    def choose_one(
-        self,
-        contexts: npt.NDArray[Any],
-        word: int,
-        keep: bool,
-        out: npt.NDArray[Any],
-        at: int,
-        explored: bool = False,
-    ) -> tuple[int, int]:
-        """Play one round and write its row to ``out[at]``."""
-        flags = np.array([keep], np.uint8), out, at, np.array([explored], np.uint8)
-        arms, votes = self.choose_dense(contexts, self._arms, np.array([word], np.uint64), *flags)
-        return int(arms[0]), int(votes[0])
-
-    def choose_dense(
-        self, contexts: Any, arms: int, words: Any, keep: Any, out: Any, at: int, explored: Any = None
-    ) -> tuple[Any, Any]:
-        """Play rounds and write their rows to `out` from `at` on."""
-        rows = out[at : at + len(words)]
-        with np.errstate(over="ignore"):
-            rows[:, :-1] = contexts
-        rows[:, -1] = 0
-        valid = np.isfinite(rows).all(axis=1)
-        chosen, votes = self._vote(rows[:, self._columns], valid, words, explored)
-        rows[:, -1] = chosen
-        rows[~valid if keep is None else ~valid | (keep == 0)] = 0
-        return chosen, votes
-
-    def choose_csr(
-        self,
-        indptr: Any,
-        indices: Any,
-        data: Any,
-        arms: int,
-        words: Any,
-        keep: Any,
-        out: Any,
-        at: int,
-        explored: Any = None,
-    ) -> tuple[Any, Any]:
-        """Play rounds whose contexts are sparse."""
-        from scipy.sparse import csr_array
-
-        contexts = csr_array((data, indices, indptr), shape=(len(words), out.shape[1] - 1)).toarray()
-        return self.choose_dense(contexts, arms, words, keep, out, at, explored)
-
-    def choose_dense_to_csr(
-        self, contexts: Any, arms: int, words: Any, keep: Any, double: bool, explored: Any = None
-    ) -> Any:
-        """Play rounds and return their rows sparse."""
-        at, columns = np.nonzero(contexts)
-        indptr = np.append(0, np.cumsum(np.bincount(at, minlength=len(contexts))))
-        return self.choose_csr_to_csr(
-            indptr, columns, contexts[at, columns], arms, words, keep, double, explored
-        )
-
-    def choose_csr_to_csr(
-        self,
-        indptr: Any,
-        indices: Any,
-        data: Any,
-        arms: int,
-        words: Any,
-        keep: Any,
-        double: bool,
-        explored: Any = None,
-    ) -> Any:
-        """Play rounds whose contexts are sparse, and return their rows sparse."""
-        n, d = len(words), self._dim
-        values = np.asarray(data, np.float64 if double else np.float32)
-        lengths = np.diff(indptr)
-        at = np.repeat(np.arange(n), lengths)
-        valid = np.bincount(at[~np.isfinite(values)], minlength=n) == 0
-        place = np.searchsorted(self._sorted, indices)
-        place[place == len(self._sorted)] = 0
-        found = self._sorted[place] == indices if len(self._sorted) else np.zeros(len(indices), bool)
-        support = np.zeros((n, len(self._columns)), values.dtype)
-        support[at[found], self._order[place[found]]] = values[found]
-        chosen, votes = self._vote(support, valid, words, explored)
-        learned = valid if keep is None else valid & (keep != 0)
-        stays = learned[at]
-        lengths = np.where(learned, lengths + 1, 0)
-        ends = np.cumsum(lengths)
-        columns = np.full(ends[-1], d, np.int32)
-        kept = np.zeros(ends[-1], values.dtype)
-        slots = (ends - 1)[learned]
-        others = np.ones(ends[-1], bool)
-        others[slots] = False
-        columns[others], kept[others] = indices[stays], values[stays]
-        kept[slots] = chosen[learned]
-        return chosen, votes, lengths.astype(np.uint32), columns, kept
 
 
 def _with_new_arms(draws: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:

@@ -54,6 +54,15 @@ class DenseTuning:
         What the first totals keep of the one before, at most; later ones keep one over the growth.
     stale : float
         Squared norm of rows' mean, over that of the longest row, beyond which the map is learned again.
+    pick_share, picks : float
+        Where the support grows: share of the whole budget that picks get, and how many there are of each
+        column that it may have.
+    against : int
+        Weight, in quarters, of what both halves of an episode's rows differ by: it is taken off scores.
+    least_evidence : float
+        Deviations of what noise alone shows by which a column must stand out to stay.
+    support_moments : float
+        Share of second moments of the public columns.
     """
 
     first: int = 30
@@ -84,12 +93,11 @@ class DenseTuning:
     third_discount: float = 0.65
     fourth_discount: float = 0.75
     stale: float = 0.2
-    pick_share: float = __import__("os").environ.get("Xpick_share") and float(__import__("os").environ["Xpick_share"]) or 0.5
-    picks: float = __import__("os").environ.get("Xpicks") and float(__import__("os").environ["Xpicks"]) or 0.3
-    pick_again: float = 1.4
-    against: int = int(__import__("os").environ.get("AG", "4"))
+    pick_share: float = 0.5
+    picks: float = 0.3
+    against: int = 2
     least_evidence: float = 1.0
-    support_moments: float = __import__("os").environ.get("Xsupport_moments") and float(__import__("os").environ["Xsupport_moments"]) or 0.2
+    support_moments: float = 0.2
 
     @classmethod
     def of(cls, dim: int) -> DenseTuning:

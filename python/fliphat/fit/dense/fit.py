@@ -65,7 +65,7 @@ class DensePlan:
     def __post_init__(self) -> None:
         picking, charged = self.picking, self.charged
         if picking is not None and (
-            charged is None or picking.count > charged.count or picking.scale < charged.scale
+            charged is None or picking.picks > charged.count or picking.scale < charged.scale
         ):
             raise ValueError("picks must cost no more than those that the claim allows")
         if self.mu_squared > self.cap:
@@ -107,18 +107,20 @@ class Dense:
         template: list[Any] = [VectorNoise(Part(2**56, 2**28))]
         if settings.grows:
             share, count = self._constants.pick_share, max(1, round(settings.width * self._constants.picks))
-            vector = VectorNoise(Part(2**56, math.ceil(2**38 / math.sqrt(1 - share))))
-            template = [growing.pick_template(count, share, 10, self._constants.against), vector]
+            left = VectorNoise(Part(2**56, math.ceil(2**38 / math.sqrt(1 - share))))
+            template = [growing.pick_template(count, share, 10, self._constants.against), left]
         self.claim = fit_scales(
             template,
             epsilon=settings.epsilon,
             delta=settings.delta,
             users=settings.rounds_per_user,
         )
-        *picks, vector = self.claim.noise
+        vector = self.claim.noise[-1]
         assert isinstance(vector, VectorNoise)
         #: Picks that a row may have paid for before.
-        self.picks: PickNoise | None = next((one for one in picks if isinstance(one, PickNoise)), None)
+        self.picks: PickNoise | None = next(
+            (one for one in self.claim.noise if isinstance(one, PickNoise)), None
+        )
         #: Squared size of the Gaussian that one row may cost.
         self.cap: Fraction = vector.mu_squared
         self.mu = math.sqrt(self.cap)
@@ -174,7 +176,7 @@ class Dense:
         rows, picking, kept = self.least_rows(episode), None, None
         if isinstance(known, KnownGrown):
             kept, picking = self._picking(known)
-            known = growing.grown(known, kept, np.full(picking.count if picking else 0, growing.PICKED))
+            known = growing.grown(known, kept, np.full(picking.picks if picking else 0, growing.PICKED))
         dim = known.dim
         radius = parts.square_radius(dim, self._constants.square_ball)
         steps = {}
@@ -320,7 +322,7 @@ class Dense:
         return {
             "episode": plan.episode,
             "rounds": plan.rows,
-            "sparsity": self.settings.dim,
+            "sparsity": self.settings.width,
             "iterations": 1,
             "step_size": 1.0,
             "warm": plan.episode > 0,
@@ -339,7 +341,7 @@ class Dense:
             setting="bandit",
             rounds_per_user=settings.rounds_per_user,
             user_ids_checked=False,
-            mechanism=NO_PICKS,
+            mechanism=NO_PICKS if self.picks is None else "exponential",
             value_noise="rounded_gaussian",
             calibration="proven",
             seeded=not self.noise(0).protects,

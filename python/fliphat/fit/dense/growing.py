@@ -5,9 +5,10 @@ that add up what all arms say of a column (``rust/core/src/private/candidates.rs
 arms cost what one does. Then it releases the vector of all columns that are public now, with fresh noise.
 
 Each episode is learned from on its own, as sums of *one* set of rows go together: of an arm ``sum z r`` is
-``n E[z z'] b`` and noise for its coefficients b of ``z = (w - center, 1)``, where ``E[z z']`` follows from second
-moments of everybody and from the mean of the arm's rows. That adds to the precision of b; a column that came
-later has had less of it. A column that does not stand out of its doubt makes room when columns are picked again.
+``n E[z z'] b`` and noise for its coefficients b of ``z = (w - centers, 1)``, where ``E[z z']`` follows from
+second moments of everybody and from the mean of the arm's rows. That adds to the precision of b; a column
+that came later has had less of it. A column that does not stand out of its doubt makes room when columns are
+picked again.
 """
 
 from __future__ import annotations
@@ -41,15 +42,23 @@ PICK_SENSITIVITY: Final = 2**16
 _CLIP: Final = 1.3
 _TYPICAL: Final = 0.8
 
-#: Prior variance of a coefficient, of an arm's mean reward, and how far an arm's rows are from everybody's, as
-#: a share of a column's variance.
+#: Prior variance of a coefficient, of an arm's mean reward, and how far an arm's rows are from everybody's,
+#: as a share of a column's variance.
 _PRIOR: Final = 0.25
 _LEVEL_PRIOR: Final = 0.02
 _APART: Final = 0.05
 
-#: Smallest variance of a column, and square of a row's length, at most and at least, that the ball leaves whole.
+#: Smallest variance of a column, and what it has of that of all columns, and an eigenvalue of that.
 _LEAST_VARIANCE: Final = 1e-3
+_SHARE: Final = 0.2
+
+#: Radius of the ball in root mean squares of rows, and at least: one value of the stated size is not cut.
 _BALL: Final = 1.5
+_SMALLEST_BALL: Final = 0.7
+
+#: Standard deviation of a reward, in the range, at least; at most it is `EVEN`.
+_LEAST_SPREAD: Final = 0.1
+EVEN: Final = 0.5
 
 
 def pick_template(count: int, share: float, digits: int, against: int) -> PickNoise:
@@ -64,7 +73,7 @@ def kept_columns(known: KnownGrown, room: int, least: float) -> _Integers:
         return np.zeros(0, np.int64)
     _, covariance = _posterior(known)
     doubt = np.diagonal(covariance, axis1=1, axis2=2)[:, :-1]
-    stands_out = (known.coefficients[:, :-1] ** 2 / doubt).sum(axis=0)
+    stands_out: _Floats = (known.coefficients[:, :-1] ** 2 / doubt).sum(axis=0)
     enough = stands_out > known.groups + least * math.sqrt(2 * known.groups)
     order = np.argsort(-stands_out, kind="stable")
     return np.sort(order[enough[order]][:room])
@@ -95,7 +104,8 @@ def grown(known: KnownGrown, kept: _Integers, new: _Integers) -> KnownGrown:
         products=pairs(known.products),
         product_weights=pairs(known.product_weights),
         middles=np.append(known.middles[kept], np.zeros(more)),
-        center=np.append(known.center[kept], np.zeros(more)),
+        centers=np.append(known.centers[kept], np.zeros(more)),
+        center=np.zeros(m),
         size=np.ones(m),
         ball=max(ball, 1.0),
     )
@@ -118,9 +128,10 @@ def clip(known: KnownGrown, scale: float) -> float:
 def explained(known: KnownGrown, kept: _Integers, groups: int, ball: float) -> _Floats:
     """Return what columns that stay explain: for each arm a weight of their integers each, and a level."""
     weights = np.zeros((groups, len(kept) + 1))
-    found = known.coefficients[:, np.append(kept, known.dim)]
-    weights[: known.groups, :-1] = found[:, :-1] * ball / RADIUS
-    weights[: known.groups, -1] = found[:, -1]
+    found, gone = known.coefficients, np.delete(np.arange(known.dim), kept)
+    weights[: known.groups, :-1] = found[:, kept] * ball / RADIUS
+    # What goes is in the level with what it has in the mean.
+    weights[: known.groups, -1] = found[:, -1] + found[:, gone] @ known.centers[gone]
     return weights
 
 
@@ -136,7 +147,7 @@ def learned(
     width : float
         Standard deviations of the posterior that draws are apart.
     """
-    known, d = with_groups_of(known, groups), known.dim
+    known, d = _with_groups(known, groups), known.dim
     unit, reward = known.ball / RADIUS, 1 / (2 * STEPS)
     units = np.concatenate([np.full(d, unit * reward), [reward], np.full(d, unit), [1.0]])
     arms = released["arms"].values.reshape(groups, 2 * d + 2) * units
@@ -148,15 +159,15 @@ def learned(
     new = np.diag(known.product_weights) == 0
     doubt = groups * (noise[d + 1 : -1] / present) ** 2
     clear = common * np.maximum(common**2 - doubt, 0.0) / np.maximum(common**2, 1e-300)
-    known = replace(known, center=np.where(new, clear, known.center))
+    known = replace(known, centers=np.where(new, clear, known.centers))
     known = _with_products(known, released["moments"], common, present, unit)
     low, high = known.reward_range
-    spread = min(max(board.spread(0.0) / (high - low), 0.1), 0.5) ** 2
+    spread = min(max(board.spread(0.0) / (high - low), _LEAST_SPREAD), EVEN) ** 2
     counts = np.maximum(arms[:, -1], 0.5 * noise[-1])
     covariance = _covariance(known)
     variances = np.diag(covariance)
     # Means of an arm's rows, as far as they are not noise, less the center.
-    means = arms[:, d + 1 : -1] / counts[:, None] - known.center
+    means = arms[:, d + 1 : -1] / counts[:, None] - known.centers
     doubt = (noise[d + 1 : -1] / counts[:, None]) ** 2 + variances / counts[:, None]
     means *= _APART * variances / (_APART * variances + doubt)
     gram = np.zeros((groups, d + 1, d + 1))
@@ -166,8 +177,8 @@ def learned(
     gram *= counts[:, None, None]
     level = np.clip(arms[:, d] / counts, -0.5, 0.5)
     # Sums of z r, with that of the mean of rows taken off where it is noise.
-    sums = np.concatenate([arms[:, :d] - known.center * arms[:, [d]], arms[:, [d]]], axis=1)
-    sums[:, :d] -= level[:, None] * (arms[:, d + 1 : -1] - counts[:, None] * (means + known.center))
+    sums = np.concatenate([arms[:, :d] - known.centers * arms[:, [d]], arms[:, [d]]], axis=1)
+    sums[:, :d] -= level[:, None] * (arms[:, d + 1 : -1] - counts[:, None] * (means + known.centers))
     variance = np.concatenate(
         [
             noise[:d] ** 2 + (level[:, None] * noise[d + 1 : -1]) ** 2,
@@ -189,16 +200,12 @@ def learned(
         scores=(*known.scores, score),
         precision=known.precision + gram @ weighted[:, :, :-1],
         told=known.told + (gram @ weighted[:, :, -1:])[:, :, 0],
-        ball=max(_BALL * math.sqrt(float((variances + known.center**2).sum())), _largest(variances, known)),
+        ball=max(_BALL * math.sqrt(float((variances + known.centers**2).sum())), _SMALLEST_BALL),
     )
     return _with_draws(known, width)
 
 
-def _largest(variances: _Floats, known: KnownGrown) -> float:
-    return 0.7
-
-
-def with_groups_of(known: KnownGrown, groups: int) -> KnownGrown:
+def _with_groups(known: KnownGrown, groups: int) -> KnownGrown:
     """Return what is known with nothing about arms that came later."""
     longer = with_groups(known, groups)
     assert isinstance(longer, KnownGrown)
@@ -213,15 +220,15 @@ def _with_products(
     upper = np.triu_indices(d)
     whole[upper] = released.values * unit**2 / present
     whole = whole + np.triu(whole, 1).T
-    middle = np.outer(common, known.center)
-    whole += np.outer(known.center, known.center) - middle - middle.T
+    middle = np.outer(common, known.centers)
+    whole += np.outer(known.centers, known.centers) - middle - middle.T
     noise = (float(released.noise.min()) * unit**2 / present) ** 2
     weight = 1 / (noise + 1 / present**2)
     return replace(
         known,
         products=known.products + weight * whole,
         product_weights=known.product_weights + weight,
-        middles=known.middles + weight * (common - known.center),
+        middles=known.middles + weight * (common - known.centers),
         product_noise=noise * weight,
     )
 
@@ -236,19 +243,19 @@ def _covariance(known: KnownGrown) -> _Floats:
     found[off] *= max(size - float(noise[off].mean() if d > 1 else 0.0), 0.0) / max(size, 1e-300)
     diagonal = np.diag(found).copy()
     typical = max(float(diagonal.mean()), _LEAST_VARIANCE)
-    least = np.maximum(0.2 * typical, _LEAST_VARIANCE)
+    least = max(_SHARE * typical, _LEAST_VARIANCE)
     np.fill_diagonal(found, np.maximum(diagonal, least))
     values, vectors = np.linalg.eigh(found)
-    values = np.maximum(values, 0.2 * least)
+    values = np.maximum(values, _SHARE * least)
     raised: _Floats = (vectors * values) @ vectors.T
     return raised
 
 
 def _posterior(known: KnownGrown) -> tuple[_Floats, _Floats]:
     """Return means of all arms' coefficients, and their covariances."""
-    groups, d = known.groups, known.dim
+    d = known.dim
     prior = np.append(np.full(d, 1 / _PRIOR), 1 / _LEVEL_PRIOR)
-    covariance = np.linalg.inv(known.precision + np.diag(prior))
+    covariance = np.linalg.inv(known.precision + np.diag(prior)).astype(np.float64)
     # Arms' levels are drawn to what arms have in common, which all of them tell.
     told = known.told.copy()
     own = known.told[:, -1] / np.maximum(known.precision[:, -1, -1], 1e-300)
@@ -260,15 +267,17 @@ def _posterior(known: KnownGrown) -> tuple[_Floats, _Floats]:
 
 
 def _with_draws(known: KnownGrown, width: float) -> KnownGrown:
-    """Return what is known with coefficients of ``(w - center, 1)``, and draws of them, for the next episode."""
-    constants = known.constants
+    """Return what is known with coefficients of ``(w, 1)``, and draws of them, for the next episode."""
+    constants, middle = known.constants, np.append(-known.centers, 1.0)
     means, covariance = _posterior(known)
     rng = np.random.default_rng([known.episodes, 16])
     z = rng.normal(size=(DRAWS, known.groups, known.dim + 1))
     apart = np.einsum("kij,skj->ski", np.linalg.cholesky(covariance), z) * width
     apart[:, :, -1] *= constants.level_width
     apart[:, :, -1] += 1e-9 * z[:, :, -1]
-    return replace(known, coefficients=means, draws=means + apart)
+    draws = means + apart
+    draws[:, :, -1], means[:, -1] = draws @ middle, means @ middle
+    return replace(known, coefficients=means, draws=draws)
 
 
 def arm_values(known: KnownGrown) -> list[Interval]:

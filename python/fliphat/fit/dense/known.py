@@ -229,25 +229,28 @@ class KnownLinear:
 class KnownGrown(KnownLinear):
     """The same where few of many columns are public: information that each episode adds to.
 
-    Rows are ``w = x * scale`` of the public columns, cut to the ball, less `center`; `dim` is how many there are.
+    Rows are ``w = x * scale`` of the public columns, cut to the ball; `dim` is how many there are.
 
     Attributes
     ----------
     columns : ndarray of int64, shape (dim,)
         Public columns of a context.
+    centers : ndarray, shape (dim,)
+        About the means of ``w``: what arms' rows have in the mean is told of ``w - centers``.
     precision : ndarray, shape (groups, dim + 1, dim + 1)
-        Of each arm's coefficients of ``(w - center, 1)``, from all releases.
+        Of each arm's coefficients of ``(w - centers, 1)``, from all releases.
     told : ndarray, shape (groups, dim + 1)
         What the releases say of them, weighted by that.
     products, product_weights : ndarray, shape (dim, dim)
         Weighted sums of released mean products of columns, and the weights.
     middles : ndarray, shape (dim,)
-        Weighted sums of released means of ``w - center``, with the weights of each column's square.
+        Weighted sums of released means of ``w - centers``, with the weights of each column's square.
     product_noise : float
         Variance of the noise in a mean product, times its weight.
     """
 
     columns: npt.NDArray[np.int64]
+    centers: _Floats
     precision: _Floats
     told: _Floats
     products: _Floats
@@ -262,6 +265,7 @@ class KnownGrown(KnownLinear):
         return cls(
             **{field.name: getattr(nothing, field.name) for field in fields(nothing)},
             columns=np.zeros(0, np.int64),
+            centers=np.zeros(0),
             precision=np.zeros((groups, 1, 1)),
             told=np.zeros((groups, 1)),
             products=np.zeros((0, 0)),
@@ -313,6 +317,8 @@ def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLin
     moved = replace(known, reward_range=reward_range, chains=chains)
     if first < low or high < last:
         nothing = begin(known.dim, known.groups, known.constants, reward_range)
+        if isinstance(moved, KnownGrown):
+            moved = replace(moved, precision=0 * moved.precision, told=0 * moved.told)
         return replace(
             moved,
             arms=nothing.arms,
@@ -327,6 +333,10 @@ def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLin
     sums[:, :own] = times * sums[:, :own] + more * sums[:, own:]
     noise[:own] = times**2 * noise[:own] + more**2 * noise[own:]
     constant = np.eye(own)[-1] * more
+    if isinstance(moved, KnownGrown):
+        # Of rewards that are `times` as large: precision is over their square.
+        told = (times * moved.told + more * moved.precision[:, :, -1]) / times**2
+        moved = replace(moved, precision=moved.precision / times**2, told=told)
     return replace(
         moved,
         arms=replace(arms, sums=sums, noise=noise),
@@ -353,17 +363,16 @@ def with_groups(known: KnownLinear, groups: int) -> KnownLinear:
     def longer(part: Weighted) -> Weighted:
         return replace(part, sums=np.pad(part.sums, ((0, more), (0, 0))))
 
-    more_told = {}
     if isinstance(known, KnownGrown):
-        more_told = {
-            "precision": np.pad(known.precision, ((0, more), (0, 0), (0, 0))),
-            "told": np.pad(known.told, ((0, more), (0, 0))),
-        }
+        known = replace(
+            known,
+            precision=np.pad(known.precision, ((0, more), (0, 0), (0, 0))),
+            told=np.pad(known.told, ((0, more), (0, 0))),
+        )
     return replace(
         known,
         arms=longer(known.arms),
         squares=longer(known.squares),
-        **more_told,
         square_counts=np.pad(known.square_counts, (0, more)),
         totals=np.pad(known.totals, ((0, 0), (0, more))),
         coefficients=np.pad(known.coefficients, ((0, more), (0, 0))),

@@ -28,7 +28,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -153,14 +153,31 @@ class Released:
     noise: _Floats
 
 
-class Picking(NamedTuple):
-    """How columns are picked: how many, with which scale, what is explained already, and the clip. Public."""
+@dataclass(frozen=True, eq=False)
+class Picking:
+    """How columns are picked. Public.
 
-    count: int
+    Attributes
+    ----------
+    picks, scale : int
+        How many, and the scale of the mechanism.
+    explained : ndarray, shape (groups * (columns + 1),)
+        What the public columns explain already: a weight of their integers each, and a level.
+    clip : float
+        Largest size of a value times a residual.
+    against : int
+        Weight, in quarters, of what both halves of the rows differ by.
+    """
+
+    picks: int
     scale: int
     explained: _Floats
     clip: float
     against: int
+
+    def asked(self, candidates: int) -> tuple[int, int, _Floats, float, int, int]:
+        """Return what the native function takes."""
+        return self.picks, self.scale, self.explained, self.clip, self.against, candidates
 
 
 def release(
@@ -223,7 +240,7 @@ def release(
         asked,
         secret,
         noise,
-        None if picking is None else (*picking, rows.shape[1] - 1),
+        None if picking is None else picking.asked(rows.shape[1] - 1),
     )
     found = {}
     for name, step in steps.items():

@@ -74,7 +74,7 @@ class DenseSettings:
         growth: object = 1.15,
         totals: object = True,
         guard: object = True,
-        sparsity: object = None,
+        sparsity: int | None = None,
         uniform_share: object = 0.0,
         learns_range: bool = False,
         grows: bool = False,
@@ -85,7 +85,9 @@ class DenseSettings:
         """Return the arguments with defaults filled in; errors name the argument."""
         arguments.choice("model", model, MODELS)
         dim = arguments.integer("dim", dim, 1, 2**31 - 2)
-        refuse_too_large(int(str(sparsity)) if grows else dim, arms if model == "disjoint" else 1)
+        refuse_too_large(
+            min(dim, sparsity) if grows and sparsity else dim, arms if model == "disjoint" else 1
+        )
         if delta == 0:
             raise ValueError(
                 "delta must be above 0, got 0: all columns are released with Gaussian noise, which is never "
@@ -178,6 +180,21 @@ _LONGEST: Final = 1.5
 _WIDEST: Final = 2.0
 
 
+#: Rounds that noise on all columns would need, from which on few of them are picked. On made tables of 30 to
+#: 300 columns, normal and one-hot, picks earned the same from about 600 on, and twice as much with many more.
+_WIDE: Final = 600
+
+#: Episodes of a support that grows: each is picked from, and learned from, on its own.
+_GROWTH: Final = 1.5
+
+
+def _grows(dim: int, arms: int, claim: Mapping[str, Any]) -> bool:
+    """Return whether columns are picked: where noise on all of them would hide them for long."""
+    epsilon, delta = arguments.positive("epsilon", claim["epsilon"]), check_delta(claim["delta"])
+    users = arguments.integer("rounds_per_user", claim.get("rounds_per_user", 1), 1, MAX_COUNT)
+    return delta > 0 and fewest_rounds(dim, arms, epsilon, delta, users) > _WIDE
+
+
 def named_settings(
     *,
     dim: int,
@@ -187,6 +204,7 @@ def named_settings(
     reward_scale: object,
     reward_range: object,
     exploration: object,
+    arms: int,
     **others: Any,
 ) -> DenseSettings:
     """Return the settings of ``FLIPHAT(arms=...)``, whose arguments say sizes where others are bounds."""
@@ -198,7 +216,7 @@ def named_settings(
     if not isinstance(exploration, (int, float)):
         raise TypeError(f"exploration must be one share of rounds with named arms, got {exploration!r}")
     sparsity = arguments.integer("sparsity", sparsity, 1, dim)
-    grows = bool(int(__import__("os").environ.get("GROWS", "1"))) and sparsity < dim
+    grows = sparsity < dim and _grows(dim, arms, others)
     half = _WIDEST * arguments.positive("reward_scale", reward_scale)
     learns = reward_range is None and loss != "logistic"
     if loss == "logistic":
@@ -207,6 +225,7 @@ def named_settings(
         reward_range = (-half, half)
     return DenseSettings.checked(
         dim=dim,
+        arms=arms,
         context_norm=_LONGEST * scale * math.sqrt(dim),
         reward_range=reward_range,
         sparsity=sparsity,
@@ -214,7 +233,7 @@ def named_settings(
         learns_range=learns,
         grows=grows,
         context_scale=scale,
-        growth=1.5 if grows else 1.15,
+        growth=_GROWTH if grows else 1.15,
         **others,
     )
 
