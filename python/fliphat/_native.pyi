@@ -173,7 +173,7 @@ def release_dense(
     parts: list[tuple[int, str, int, tuple[int, int], NDArray[np.uint64], int, bool]],
     secret: bytes | None,
     noise: SecureNoise | SeededNoise | RecordingNoise,
-    picking: tuple[int, int, NDArray[np.float64], float, int, int] | None = None,
+    picking: tuple[int, int, NDArray[np.float64], float, int] | None = None,
     threads: int | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], bytes]: ...
 def release_totals(

@@ -83,8 +83,8 @@ class GrownChooser:
         rows = out[at : at + len(words)]
         with np.errstate(over="ignore"):
             rows[:, :-1] = contexts
-        rows[:, -1] = 0
-        valid = np.isfinite(rows).all(axis=1)
+            rows[:, -1] = 0
+            valid = np.all(np.isfinite(rows.astype(np.float32)), axis=1)
         chosen, votes = self._vote(rows[:, self._columns], valid, words, explored)
         rows[:, -1] = chosen
         rows[~valid if keep is None else ~valid | (keep == 0)] = 0
@@ -103,9 +103,28 @@ class GrownChooser:
         explored: _Flags | None = None,
     ) -> _Choice:
         """Play rounds whose contexts are sparse, in an episode whose first ones were dense."""
-        contexts = np.zeros((len(words), self._dim), data.dtype)
-        contexts[np.repeat(np.arange(len(words)), np.diff(indptr)), indices] = data
+        rows, columns, values, valid = self._usable(indptr, indices, data)
+        contexts = np.zeros((len(words), self._dim), values.dtype)
+        contexts[rows, columns] = values
+        contexts[~valid] = np.nan
         return self.choose_dense(contexts, arms, words, keep, out, at, explored)
+
+    def _usable(
+        self, indptr: npt.NDArray[Any], indices: npt.NDArray[Any], data: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Return rows, columns and values of what can be used, and which rows that are.
+
+        As everywhere, columns of a row must increase and be in range, and values finite in single precision.
+        """
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        # Copied, so that nobody else can write to them between this check and their use.
+        columns, values = np.array(indices[: len(rows)]), np.array(data[: len(rows)])
+        with np.errstate(over="ignore"):
+            wrong = (columns < 0) | (columns >= self._dim) | ~np.isfinite(values.astype(np.float32))
+        wrong[1:] |= (rows[1:] == rows[:-1]) & (columns[1:] <= columns[:-1])
+        valid = np.bincount(rows[wrong], minlength=len(indptr) - 1) == 0
+        stays = valid[rows]
+        return rows[stays], columns[stays], values[stays], valid
 
     def choose_dense_to_csr(
         self,
@@ -135,10 +154,8 @@ class GrownChooser:
     ) -> Any:
         """Play rounds whose contexts are sparse, and return their rows sparse."""
         n = len(words)
-        with np.errstate(over="ignore"):
-            values = np.asarray(data, np.float64 if double else np.float32)
-        at = np.repeat(np.arange(n), np.diff(indptr))
-        valid = np.bincount(at[~np.isfinite(values)], minlength=n) == 0
+        at, indices, values, valid = self._usable(indptr, indices, data)
+        values = values.astype(np.float64 if double else np.float32)
         support = np.zeros((n, len(self._columns)), values.dtype)
         if len(self._columns):
             place = np.minimum(np.searchsorted(self._sorted, indices), len(self._sorted) - 1)
@@ -146,7 +163,7 @@ class GrownChooser:
             support[at[found], self._order[place[found]]] = values[found]
         chosen, votes = self._vote(support, valid, words, explored)
         learned = valid if keep is None else valid & (keep != 0)
-        lengths = np.where(learned, np.diff(indptr) + 1, 0)
+        lengths = np.where(learned, np.bincount(at, minlength=n) + 1, 0)
         ends = np.cumsum(lengths)
         columns, kept = np.full(ends[-1], self._dim, np.int32), np.zeros(ends[-1], values.dtype)
         slots = (ends - 1)[learned]

@@ -57,8 +57,6 @@ class DenseTuning:
     pick_share, picks : float
         Where the support grows: share of the whole budget that picks get, and how many there are of each
         column that it may have.
-    against : int
-        Weight, in quarters, of what both halves of an episode's rows differ by: it is taken off scores.
     least_evidence : float
         Deviations of what noise alone shows by which a column must stand out to stay.
     support_moments : float
@@ -95,7 +93,6 @@ class DenseTuning:
     stale: float = 0.2
     pick_share: float = 0.5
     picks: float = 0.3
-    against: int = 2
     least_evidence: float = 1.0
     support_moments: float = 0.2
 

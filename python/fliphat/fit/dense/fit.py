@@ -108,7 +108,7 @@ class Dense:
         if settings.grows:
             share, count = self._constants.pick_share, max(1, round(settings.width * self._constants.picks))
             left = VectorNoise(Part(2**56, math.ceil(2**38 / math.sqrt(1 - share))))
-            template = [growing.pick_template(count, share, 10, self._constants.against), left]
+            template = [growing.pick_template(count, share, 10), left]
         self.claim = fit_scales(
             template,
             epsilon=settings.epsilon,
@@ -207,7 +207,7 @@ class Dense:
         ball = growing.grown(known, kept, np.full(count, growing.PICKED)).ball
         weights = growing.explained(known, kept, self.groups, ball)
         clip = growing.clip(known, self.settings.context_scale)
-        return kept, parts.Picking(count, self.picks.scale, weights.ravel(), clip, constants.against)
+        return kept, parts.Picking(count, self.picks.scale, weights.ravel(), clip)
 
     def _shares(self, known: KnownLinear, rows: int) -> dict[str, float]:
         """Return the shares of the budget of an episode; what can't be seen yet gets none."""

@@ -33,8 +33,7 @@ _Integers = npt.NDArray[np.int64]
 #: Stands for columns that are not picked yet.
 PICKED: Final = -1
 
-#: Weight of what both halves of the rows say of a column, and by how much one row moves that at most.
-WHOLE: Final = 4
+#: By how much one row moves a score, at most.
 PICK_SENSITIVITY: Final = 2**16
 
 #: A clip, in standard deviations of a reward times the size of a column; how many of them a typical residual
@@ -61,10 +60,10 @@ _LEAST_SPREAD: Final = 0.1
 EVEN: Final = 0.5
 
 
-def pick_template(count: int, share: float, digits: int, against: int) -> PickNoise:
+def pick_template(count: int, share: float, digits: int) -> PickNoise:
     """Return picks whose squared size is `share` of ``4**-digits``."""
-    sensitivity = (WHOLE + against) * PICK_SENSITIVITY
-    return PickNoise(sensitivity, math.ceil(sensitivity * math.sqrt(count / share) * 2**digits), count)
+    scale = PICK_SENSITIVITY * math.sqrt(count / share) * 2**digits
+    return PickNoise(PICK_SENSITIVITY, math.ceil(scale), count)
 
 
 def kept_columns(known: KnownGrown, room: int, least: float) -> _Integers:

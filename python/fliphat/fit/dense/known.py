@@ -329,17 +329,18 @@ def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLin
         )
     own, arms = known.dim + 1, known.arms  # sums of (v r, r), and then those of (v, 1)
     times, more = (high - low) / (last - first), (low + high - first - last) / (2 * (last - first))
-    sums, noise = arms.sums.copy(), arms.noise.copy()
-    sums[:, :own] = times * sums[:, :own] + more * sums[:, own:]
-    noise[:own] = times**2 * noise[:own] + more**2 * noise[own:]
-    constant = np.eye(own)[-1] * more
     if isinstance(moved, KnownGrown):
         # Of rewards that are `times` as large: precision is over their square.
         told = (times * moved.told + more * moved.precision[:, :, -1]) / times**2
         moved = replace(moved, precision=moved.precision / times**2, told=told)
+    else:
+        sums, noise = arms.sums.copy(), arms.noise.copy()
+        sums[:, :own] = times * sums[:, :own] + more * sums[:, own:]
+        noise[:own] = times**2 * noise[:own] + more**2 * noise[own:]
+        moved = replace(moved, arms=replace(arms, sums=sums, noise=noise))
+    constant = np.eye(own)[-1] * more
     return replace(
         moved,
-        arms=replace(arms, sums=sums, noise=noise),
         coefficients=times * known.coefficients + constant,
         draws=times * known.draws + constant,
         scores=tuple(

@@ -165,19 +165,16 @@ class Picking:
         What the public columns explain already: a weight of their integers each, and a level.
     clip : float
         Largest size of a value times a residual.
-    against : int
-        Weight, in quarters, of what both halves of the rows differ by.
     """
 
     picks: int
     scale: int
     explained: _Floats
     clip: float
-    against: int
 
-    def asked(self, candidates: int) -> tuple[int, int, _Floats, float, int, int]:
+    def asked(self, candidates: int) -> tuple[int, int, _Floats, float, int]:
         """Return what the native function takes."""
-        return self.picks, self.scale, self.explained, self.clip, self.against, candidates
+        return self.picks, self.scale, self.explained, self.clip, candidates
 
 
 def release(

@@ -216,7 +216,7 @@ def named_settings(
     if not isinstance(exploration, (int, float)):
         raise TypeError(f"exploration must be one share of rounds with named arms, got {exploration!r}")
     sparsity = arguments.integer("sparsity", sparsity, 1, dim)
-    grows = sparsity < dim and _grows(dim, arms, others)
+    grows = 2 * sparsity <= dim and _grows(dim, arms, others)
     half = _WIDEST * arguments.positive("reward_scale", reward_scale)
     learns = reward_range is None and loss != "logistic"
     if loss == "logistic":

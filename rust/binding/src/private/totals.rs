@@ -25,9 +25,8 @@ type Given<'py> = (u64, PyReadonlyArray1<'py, i64>, u64, (u64, u64), PyReadonlyA
 /// The same of a dense fit, whose integers are not there yet: what is summed stands in their place.
 type Asks<'py> = (u64, String, u64, (u64, u64), PyReadonlyArray1<'py, u64>, u32, bool);
 
-/// How many, the scale, weights of the public columns and a level for each group, the clip, the weight of
-/// what halves differ by, and how many columns.
-type Picks<'py> = (usize, u64, PyReadonlyArray1<'py, f64>, f64, i64, usize);
+/// How many, the scale, weights of the public columns and a level for each group, the clip, and how many columns.
+type Picks<'py> = (usize, u64, PyReadonlyArray1<'py, f64>, f64, usize);
 
 fn shown<'py>(py: Python<'py>, released: Vec<i64>, kept: &[u8]) -> Shown<'py> {
     (PyArray1::from_vec(py, released), PyBytes::new(py, kept))
@@ -96,10 +95,10 @@ pub(crate) fn release_dense<'py>(
     let bits = noise.bits();
     let mut explained = None;
     let mut how = Picking::None;
-    if let Some((count, scale, weights, clip, against, candidates)) = &picking {
+    if let Some((count, scale, weights, clip, candidates)) = &picking {
         let (signs, following, excluded) = (Signs::None, false, &columns[..]);
         how = Picking::Columns { count: *count, scale: *scale, signs, following, excluded };
-        explained = Some(Explained { weights: weights.as_slice()?, clip: *clip, against: *against, candidates: *candidates });
+        explained = Some(Explained { weights: weights.as_slice()?, clip: *clip, candidates: *candidates });
     }
     let (count, (low, high), radius, square_radius) = public;
     let (mut names, mut specs) = (Vec::new(), Vec::new());

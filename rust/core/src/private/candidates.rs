@@ -1,18 +1,12 @@
 //! Scores that columns are picked by where every arm has coefficients of its own: exact integers, in one pass.
 //!
 //! A row's residual is its reward less what the public columns explain of it for its arm. For each arm k and column j the
-//! integers `q_ij = rint(clamp(x_ij residual_i 2^15 / clip, -2^15, 2^15))` of the arm's rows are added up, those of rows
-//! with even and with odd numbers apart, to `a_kj` and `b_kj`, and column j scores
+//! integers `q_ij = rint(clamp(x_ij residual_i 2^15 / clip, -2^15, 2^15))` of the arm's rows are added up to `G_kj`, and
+//! column j scores `sum_k |G_kj|`.
 //!
-//! `sum_k 4 |a_kj + b_kj| - against |a_kj - b_kj|`.
-//!
-//! The first is what arms say of a column. It is above zero for columns that say nothing, and the more so the more often
-//! they are there; the second is as large for those, and does not know the others: with `against` up to 4 it takes that off.
-//!
-//! **By how much one row moves a score.** A row has one number, and one arm. Replaced by one of the same arm it moves one
-//! of the sums by at most 2^16, by one of another arm two of them by at most 2^15 each. A sum that moves by m moves the
-//! score by at most `(4 + against) m`. So no score moves by more than `(4 + against) 2^16`, whatever number of arms there
-//! is: all of them say which columns matter at the price of one.
+//! **By how much one row moves a score.** A row has one arm. Replaced by one of the same arm it moves one `G_kj` by at
+//! most 2^16, by one of another arm two of them by at most 2^15 each; and `| |a| - |b| | <= |a - b|`. So no score moves by
+//! more than 2^16, whatever number of arms there is: all of them say which columns matter at the price of one.
 //!
 //! The integers are bitwise a function of the row and of public numbers: storage, position and threads change nothing.
 
@@ -24,10 +18,7 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::zeros;
 use crate::runtime::parallel::{Plan, add_up, in_blocks};
 
-/// Weight of what halves have in common, and most of what they differ by.
-pub const WHOLE: i64 = 4;
-
-/// Largest size of one row's integer.
+/// Largest size of one row's integer; a score moves by at most twice that.
 pub const LIMIT: f64 = 32768.0;
 
 /// Rows that columns can be picked from.
@@ -41,8 +32,6 @@ pub struct Explained<'a> {
     pub weights: &'a [f64],
     /// Largest size of a value times a residual.
     pub clip: f64,
-    /// Weight of what both halves of the rows differ by, from 0 to [`WHOLE`].
-    pub against: i64,
     /// Columns that are scored are those before this one.
     pub candidates: usize,
 }
@@ -60,7 +49,7 @@ pub fn column_scores<R: CandidateRows>(
 ) -> Result<Vec<i64>> {
     let (n, width) = (BallRows::rows(rows), map.map_or(0, BallMap::width));
     asked.check(n)?;
-    let Explained { weights, clip, against, candidates } = explained;
+    let Explained { weights, clip, candidates } = explained;
     if n >= MOST_ROWS || candidates > BallRows::columns(rows) {
         return Err(Error::invalid("X must have a column for each candidate and fewer than 2**31 rows"));
     }
@@ -70,20 +59,14 @@ pub fn column_scores<R: CandidateRows>(
     if !(clip.is_finite() && clip > 0.0) {
         return Err(Error::invalid("clip must be finite and above 0"));
     }
-    if !(0..=WHOLE).contains(&against) {
-        return Err(Error::invalid(format!("against must be from 0 to {WHOLE}")));
-    }
-    let size = asked.count.checked_mul(2 * candidates).ok_or(Error::Memory)?;
+    let size = asked.count.checked_mul(candidates).ok_or(Error::Memory)?;
     let start = || Ok(Block { sums: zeros(size)?, values: zeros(width)?, integers: zeros(width)? });
     let work = ValueRows::stored(rows) / n.max(1) + 1;
     let parts = in_blocks(n, work, plan, start, |range, block| add(rows, range, asked, map, explained, block))?;
     let sums = add_up(parts.into_iter().map(|block| Ok(block.sums)))?;
     let mut scores: Vec<i64> = zeros(candidates)?;
-    for arm in sums.chunks_exact(2 * candidates.max(1)) {
-        let (even, odd) = arm.split_at(candidates);
-        for (score, (a, b)) in scores.iter_mut().zip(even.iter().zip(odd)) {
-            *score += WHOLE * (a + b).abs() - against * (a - b).abs();
-        }
+    for arm in sums.chunks_exact(candidates.max(1)) {
+        scores.iter_mut().zip(arm).for_each(|(score, sum)| *score += sum.abs());
     }
     Ok(scores)
 }
@@ -117,7 +100,7 @@ fn add<R: CandidateRows>(
         let moved = asked.range.moved(asked.rewards[i]);
         let reward = if moved.is_nan() { 0.0 } else { moved.clamp(-0.5, 0.5) };
         let factor = (reward - expected) * LIMIT / explained.clip;
-        let sums = &mut block.sums[(2 * group + i % 2) * explained.candidates..][..explained.candidates];
+        let sums = &mut block.sums[group * explained.candidates..][..explained.candidates];
         rows.visit(i, |column, value| {
             if let Some(sum) = sums.get_mut(column) {
                 // What is no number counts as 0.
@@ -134,8 +117,7 @@ mod tests {
     use crate::matrix::Dense;
     use crate::private::board;
 
-    /// Scores of two columns of three, of two arms.
-    fn scores(rows: &[f64], rewards: &[f64], group_of: &[i64], level: f64, against: i64) -> [i64; 2] {
+    fn scores(rows: &[f64], rewards: &[f64], group_of: &[i64], weights: &[f64]) -> Vec<i64> {
         let range = board::Range::new(0.0, 1.0).expect("valid");
         let asked = ArmRows {
             rewards,
@@ -148,50 +130,35 @@ mod tests {
             board: false,
         };
         let rows = Dense::new(rows, rewards.len(), 3).expect("valid");
-        let explained = Explained { weights: &[level, 0.0], clip: 1.0, against, candidates: 2 };
-        let found = column_scores(&rows, asked, None, explained, Plan::default()).expect("valid");
-        found.try_into().expect("two candidates")
+        let explained = Explained { weights, clip: 1.0, candidates: 2 };
+        column_scores(&rows, asked, None, explained, Plan::default()).expect("valid")
     }
 
     #[test]
     fn arms_are_added_by_their_sizes_and_the_last_column_is_no_candidate() {
         // Residuals of 1/2 and -1/2: the second column says the opposite of each arm.
-        let rows = [1.0, 0.5, 9.0, 1.0, 0.25, 9.0];
-        let found = scores(&rows, &[1.0, 0.0], &[0, 1], 0.0, 0);
-        assert_eq!(found, [4 * 32768, 4 * (16384 / 2 + 16384 / 4)]);
+        let found = scores(&[1.0, 0.5, 9.0, 1.0, 0.25, 9.0], &[1.0, 0.0], &[0, 1], &[0.0, 0.0]);
+        assert_eq!(found, [32768, 16384 / 2 + 16384 / 4]);
         // A level that explains all of the reward leaves nothing.
-        assert_eq!(scores(&rows[..3], &[1.0], &[0], 0.5, 4), [0, 0]);
-    }
-
-    #[test]
-    fn what_halves_differ_by_is_taken_off() {
-        let rows = [1.0, 1.0, 0.0, 1.0, -0.5, 0.0];
-        let found = |against| scores(&rows, &[1.0, 1.0], &[0, 0], 0.0, against);
-        assert_eq!(found(0), [4 * 32768, 4 * 8192]);
-        assert_eq!(found(4), [4 * 32768, 4 * (8192 - 24576)]);
+        assert_eq!(scores(&[1.0, 0.5, 9.0], &[1.0], &[0], &[0.5, 0.0]), [0, 0]);
     }
 
     #[test]
     fn both_kinds_of_neighbours_reach_the_bound() {
         let most = [9.0, 9.0, 0.0];
-        for against in 0..=WHOLE {
-            let bound = (WHOLE + against) * 2 * LIMIT as i64;
-            // Halves that are alike, and the one row is taken from one of them, turned around.
-            let same = |last| scores(&most.repeat(4), &[1.0, 1.0, 1.0, last], &[0; 4], 0.0, against)[0];
-            let there = scores(&most.repeat(2), &[1.0, 1.0], &[0; 2], 0.0, against)[0];
-            assert_eq!(same(1.0) - same(0.0), bound);
-            assert!(there > 0);
-            // It comes to an arm where it makes halves differ, from one where it made them alike.
-            let rewards = [1.0, 1.0, 1.0, 0.0, 1.0];
-            let other = |group| scores(&most.repeat(5), &rewards, &[0, 1, 1, 1, group], 0.0, against)[0];
-            assert!((other(0) - other(1)).abs() <= bound);
-        }
+        let bound = 2 * LIMIT as i64;
+        let same = |reward| scores(&[most, most].concat(), &[1.0, reward], &[0, 0], &[0.0, 0.0])[0];
+        assert_eq!(same(1.0) - same(0.0), bound);
+        // It adds to what the others of its arm say, and takes off what those of the other one do.
+        let rows = [most, most, most].concat();
+        let other = |group| scores(&rows, &[1.0, 0.0, 1.0], &[0, 1, group], &[0.0, 0.0])[0];
+        assert_eq!((other(0) - other(1)).abs(), bound);
     }
 
     #[test]
     fn what_is_no_number_counts_as_zero() {
-        let found = scores(&[f64::NAN, f64::INFINITY, 0.0], &[1.0], &[0], 0.0, 0);
-        assert_eq!(found, [0, 4 * 32768]);
-        assert_eq!(scores(&[1.0, 1.0, 0.0], &[f64::NAN], &[1], 0.0, 0), [0, 0]);
+        let found = scores(&[f64::NAN, f64::INFINITY, 0.0], &[1.0], &[0], &[0.0, 0.0]);
+        assert_eq!(found, [0, 32768]);
+        assert_eq!(scores(&[1.0, 1.0, 0.0], &[f64::NAN], &[1], &[0.0, 0.0]), [0, 0]);
     }
 }
