@@ -28,7 +28,8 @@ def column_scores(
 ) -> npt.NDArray[np.int64]:
     """Score each column by the sums of its values times residuals, their sizes added up over arms.
 
-    `weights` has for each arm one of the integers of each public column, and a level; rewards are from 0 to 1.
+    `weights` has for each arm one of the integers of each public column, and a level; rewards are from 0 to
+    1.
     """
     public = np.asarray(columns, np.int64)
     here = np.ones(X.shape[0], bool) if present is None else np.asarray(present)

@@ -1,4 +1,6 @@
-"""The audit's cases for PrivateLinear, and for named arms of FLIPHAT, at two columns: one person's context, reward and arm swapped.
+"""The audit's cases for PrivateLinear and for named arms of FLIPHAT: one person's contents swapped.
+
+There are two columns; a person's contents are context, reward and arm.
 
 The person's row is in every release from its episode on, so a case is a *life*: the fit plays episodes before
 the person comes, the person's and several later ones, all from its own plans. What its release
@@ -212,12 +214,11 @@ def _grown_case(name: str, noise: float = 1.0, broken: str | None = None) -> Cas
             plan, known = fit.plan(0, fit.begin()), fit.begin()
             rows = np.zeros((plan.rows, _DIM + 1))
             rows[:2, :_DIM] = [sign * 1e9, -sign * 1e9], [1e9, 1e9]
-            rewards, present = np.ones(plan.rows), np.arange(plan.rows) < 2
+            given = plan, rows, np.ones(plan.rows), np.arange(plan.rows) < 2, known, None
 
-            def release(noise: _native.RecordingNoise, given: Any = (fit, plan, rows, known)) -> None:
-                fit, plan, rows, known = given
+            def release(noise: _native.RecordingNoise, fit: Dense = fit, given: Any = given) -> None:
                 fit.noise = lambda episode: noise
-                fit.run_totals(plan, rows, rewards, present, known, None)
+                fit.run_totals(*given)
 
             sides.append([recorded_steps(release).noisier(noise)])
         return sides[0], sides[1]
