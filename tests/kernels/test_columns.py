@@ -108,15 +108,15 @@ def test_the_twin_has_the_same_distribution(signed):
 
 def test_results_of_the_public_kernel():
     scores = np.arange(6) * 10**9
-    assert fit_kernels.pick_columns(scores, 3, scale=1, excluded=[5, 3]).tolist() == [4, 2, 1]
+    assert fit_kernels.pick_columns(scores, 3, scale=1, excluded=[5, 3])[0].tolist() == [4, 2, 1]
     columns, signs = fit_kernels.pick_columns(-scores, 2, scale=1, signed=True)
     assert (columns.tolist(), signs.tolist()) == ([5, 4], [-1, -1])
-    assert sorted(fit_kernels.pick_columns(np.zeros(50, int), 50, scale=9)) == list(range(50))
+    assert sorted(fit_kernels.pick_columns(np.zeros(50, int), 50, scale=9)[0]) == list(range(50))
     columns, signs = fit_kernels.pick_columns(np.zeros(50, int), 49, scale=9, excluded=[7, 7], signed=True)
     assert sorted(columns) == [j for j in range(50) if j != 7]
     assert set(signs) == {1, -1}
-    assert fit_kernels.pick_columns(np.empty(0, int), 0, scale=1).shape == (0,)
-    two = [fit_kernels.pick_columns(np.zeros(1000, int), 5, scale=9).tolist() for _ in range(2)]
+    assert fit_kernels.pick_columns(np.empty(0, int), 0, scale=1)[0].shape == (0,)
+    two = [fit_kernels.pick_columns(np.zeros(1000, int), 5, scale=9)[0].tolist() for _ in range(2)]
     assert two[0] != two[1]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native, arguments
-from fliphat.kernels import _gradient, _rows
+from fliphat.kernels import _rows
 
 #: Largest integer radius of the ball: integers of a row fit 16 bits.
 MOST_RADIUS = 2**15 - 1
@@ -82,15 +82,13 @@ def second_moments(
            [2400, 3200]])
     """
     radius, scale, one, unit = moment_units(norm, radius, scale, one)
-    rows, n, ball = _ball(X, columns, radius, scale, one, threads)
-    flags = None if present is None else _gradient.present_flags(present, n)
+    rows, n, ball = _ball(X, columns, radius, scale, one)
     k = len(ball[0])
     moved = None if center is None else _rows.vector("center", center, k, ", one number for each column")
-    k += one is not None
-    sums = _native.second_moments(_rows.native(rows), *ball[:-1], flags, ball[-1], centers=moved).reshape(
-        k, k
-    )
-    return sums if unit is None else sums * unit**2
+    more = _rows.flags(present, n), _rows.thread_count(threads)
+    sums = _native.second_moments(_rows.native(rows), *ball, *more, centers=moved)
+    square = sums.reshape(k + (one is not None), -1)
+    return square if unit is None else square * unit**2
 
 
 def moment_units(
@@ -121,46 +119,21 @@ def arm_sums(
     present: npt.NDArray[np.bool_] | None = None,
     threads: int | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Sum what a linear model of each arm needs, in integers.
+    """Sum what a linear model of each arm needs, in integers, of as many columns as `scale` has.
 
     Row ``i`` has integers ``q``: ``(X[i, :d] - center) * scale``, cut and rounded as in
-    :func:`second_moments`. Its reward is ``r = rint(1024 * 2 * rewards[i])``, from -1024 to 1024. The sums of
-    its arm get ``(q * r, r, q, 1)``, and with `squares` the integers ``q * q // 2**15``, cut to that radius.
-
-    Parameters
-    ----------
-    X : ndarray of float32 or float64, shape (n, at least d), in C order, or SciPy CSR
-        Never copied; columns from d on are not read.
-    rewards : array_like, shape (n,)
-        From -1/2 to 1/2; others are moved to the ends, NaN to 0. Private.
-    arms : array_like of int, shape (n,)
-        From 0 to ``count - 1``.
-    count : int
-        Number of arms.
-    center, scale : array_like, shape (d,)
-        Public.
-    radius : int
-        From 1 to ``2**15 - 1``.
-    halves : bool
-        Whether sums over all rows of ``maximum(q, 0)`` and ``maximum(-q, 0)`` are made.
-    squares : int, optional
-        Radius of the ball of squares, at most ``2**15``.
-    present, threads
-        See :func:`second_moments`.
+    :func:`second_moments`. Its reward is ``r = rint(1024 * 2 * rewards[i])``, from -1024 to 1024; NaN is 0.
+    The sums of its arm get ``(q * r, r, q, 1)``, and with `squares` the integers ``q * q // 2**15``, cut to
+    that radius. With `halves` sums over all rows of ``maximum(q, 0)`` and ``maximum(-q, 0)`` are made.
     """
     scales = _rows.vector("scale", scale, None)
     d = len(scales)
     centers = _rows.vector("center", center, d, ", one number for each column")
-    rows, n, ball = _ball(X, np.arange(d), radius, scales, None, threads)
+    rows, n, (*_, radius) = _ball(X, np.arange(d), radius, scales, None)
     factors = _rows.vector("rewards", rewards, n, ", one reward for each row of X")
-    groups = integers("arms", arms)
-    if groups.shape != (n,):
-        raise ValueError(f"arms must have shape ({n},), one arm for each row of X, got shape {groups.shape}")
-    count = arguments.integer("count", count, 1, 2**31 - 1)
-    flags = None if present is None else _gradient.present_flags(present, n)
-    found = _native.arm_sums(
-        _rows.native(rows), factors, groups, count, centers, scales, ball[3], halves, squares, flags, ball[-1]
-    )
+    groups, count = _groups(arms, count, n)
+    more = halves, squares, _rows.flags(present, n), _rows.thread_count(threads)
+    found = _native.arm_sums(_rows.native(rows), factors, groups, count, centers, scales, radius, *more)
     block = 2 * (d + 1) + (0 if squares is None else d)
     return found[: count * block].reshape(count, block), found[count * block :].reshape(-1, d)
 
@@ -180,65 +153,36 @@ def ball_gradient(
 ) -> npt.NDArray[np.int64]:
     """Sum the rows' gradients, each cut to an l2 ball, for each arm, in integers.
 
-    Row ``i`` has the gradient ``v = X[i, columns] * scale * residuals[i]``. It is cut to length `radius` and
-    turned into integers ``q`` exactly as in :func:`second_moments`, and added to the sums of arm ``arms[i]``.
-    Replacing one row by any other moves all sums together by at most ``2 * radius`` in l2 norm.
-
-    Parameters
-    ----------
-    X : ndarray of float32 or float64, shape (n, d), in C order, or SciPy CSR
-        Never copied.
-    residuals : array_like, shape (n,)
-        What each row is multiplied with. Private; one that is not finite makes its row zeros.
-    arms : array_like of int, shape (n,)
-        From 0 to ``count - 1``. Public.
-    count : int
-        Number of arms.
-    radius, scale, columns, one, present, threads
-        See :func:`second_moments`. With a gradient clip ``c`` in l2 norm, ``scale=radius / c``; `one` is
-        multiplied with the residual as the columns are.
+    Row ``i`` has the gradient ``v = X[i, columns] * scale * residuals[i]``, with `one` multiplied as the
+    columns are. It is cut to length `radius` and turned into integers ``q`` exactly as in
+    :func:`second_moments`, and added to the sums of arm ``arms[i]``. Replacing one row by any other moves all
+    sums together by at most ``2 * radius`` in l2 norm.
     """
-    rows, n, ball = _ball(X, columns, radius, scale, one, threads)
+    rows, n, ball = _ball(X, columns, radius, scale, one)
     factors = _rows.vector("residuals", residuals, n, ", one residual for each row of X")
-    groups = integers("arms", arms)
+    groups, count = _groups(arms, count, n)
+    more = _rows.flags(present, n), _rows.thread_count(threads)
+    sums = _native.ball_gradient(_rows.native(rows), factors, groups, count, *ball, *more)
+    return sums.reshape(count, -1)
+
+
+def _groups(arms: npt.ArrayLike, count: int, n: int) -> tuple[npt.NDArray[np.int64], int]:
+    groups = _rows.integers("arms", arms)
     if groups.shape != (n,):
         raise ValueError(f"arms must have shape ({n},), one arm for each row of X, got shape {groups.shape}")
-    count = arguments.integer("count", count, 1, 2**31 - 1)
-    flags = None if present is None else _gradient.present_flags(present, n)
-    sums = _native.ball_gradient(_rows.native(rows), factors, groups, count, *ball[:-1], flags, ball[-1])
-    return sums.reshape(count, len(ball[0]) + (one is not None))
-
-
-#: Columns, scales, constant, radius and threads, as the native functions take them.
-_Ball = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], float | None, int, int | None]
+    return groups, arguments.integer("count", count, 1, 2**31 - 1)
 
 
 def _ball(
-    X: Any, columns: npt.ArrayLike | None, radius: int, scale: npt.ArrayLike, one: float | None, threads: Any
-) -> tuple[Any, int, _Ball]:
+    X: Any, columns: npt.ArrayLike | None, radius: int, scale: npt.ArrayLike, one: float | None
+) -> tuple[Any, int, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], float | None, int]]:
+    """Return rows, how many, and columns, scales, constant and radius as the native functions take them."""
     radius = arguments.integer("radius", radius, 1, MOST_RADIUS)
     one = None if one is None else arguments.real("one", one)
-    if threads is not None:
-        threads = arguments.integer("threads", threads, 1, _gradient.MOST_THREADS)
-    rows = _rows.sparse_rows("X", X) if _rows.is_sparse(X) else _rows.dense_rows("X", X, 2, copy=False)
-    _rows.nonempty("X", rows.shape)
+    rows = _rows.matrix("X", X)
     n, d = rows.shape
-    chosen = np.arange(d) if columns is None else integers("columns", columns)
-    if chosen.ndim != 1:
-        raise ValueError(f"columns must have one dimension, got shape {chosen.shape}")
+    chosen = np.arange(d) if columns is None else _rows.integers("columns", columns)
     if np.ndim(scale) == 0:
         scale = np.full(len(chosen), scale)
     scales = _rows.vector("scale", scale, len(chosen), ", one number for each column")
-    return rows, n, (chosen, scales, one, radius, threads)
-
-
-def integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return values as int64, which must be integers already."""
-    array = _rows.plain_array(name, values)
-    if _rows.in_place(array, np.int64):
-        return array
-    if array.size == 0:
-        array = array.astype(np.int64)
-    if not (array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64)):
-        raise TypeError(f"{name} must be an array of integers that fit int64, got dtype {array.dtype}")
-    return np.require(array, np.int64, ["C", "A"])
+    return rows, n, (chosen, scales, one, radius)

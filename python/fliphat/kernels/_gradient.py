@@ -16,8 +16,6 @@ LIMIT = 2**15
 #: Clips between these leave every step and factor a normal float64.
 SMALLEST_CLIP, LARGEST_CLIP = 1e-290, 1e290
 
-MOST_THREADS = 256
-
 
 def clipped_gradient(
     X: Any,
@@ -80,23 +78,11 @@ def clipped_gradient(
     clip = arguments.within("clip", clip, SMALLEST_CLIP, LARGEST_CLIP)
     limit = np.inf if reward_clip is None else arguments.positive("reward_clip", reward_clip)
     arguments.choice("loss", loss, ("squared", "logistic"))
-    if threads is not None:
-        threads = arguments.integer("threads", threads, 1, MOST_THREADS)
-    rows = _rows.sparse_rows("X", X) if _rows.is_sparse(X) else _rows.dense_rows("X", X, 2, copy=False)
-    _rows.nonempty("X", rows.shape)
+    threads = _rows.thread_count(threads)
+    rows = _rows.matrix("X", X)
     n, d = rows.shape
     rewards = _rows.vector("y", y, n, ", one reward for each row of X")
     estimate = _rows.vector("theta", theta, d, ", one value for each column of X")
-    flags = None if present is None else present_flags(present, n)
+    flags = _rows.flags(present, n)
     sums = _native.clipped_sums(_rows.native(rows), rewards, estimate, clip, limit, loss, flags, threads)
     return sums, clip / LIMIT
-
-
-def present_flags(present: object, n: int) -> npt.NDArray[np.uint8]:
-    """Return the flags of rows with a reward as bytes, one for each of `n` rows."""
-    flags = _rows.plain_array("present", present)
-    if flags.dtype != np.bool_:
-        raise TypeError(f"present must be an array of bool, got dtype {flags.dtype}")
-    if flags.shape != (n,):
-        raise ValueError(f"present must have shape ({n},), one flag for each row, got shape {flags.shape}")
-    return np.ascontiguousarray(flags).view(np.uint8)

@@ -16,70 +16,34 @@ _Floats = npt.NDArray[np.float64]
 
 
 class KalmanRule(NamedTuple):
-    """Constants of :func:`kalman_step`.
+    """Constants of :func:`kalman_step`."""
 
-    Attributes
-    ----------
-    one : float
-        Value of the constant's column in what was released.
-    weight : float
-        Precision of a released second moment.
-    spread, sampling : float
-        Variance of second moments about what is typical, and by sampling.
-    faint : float
-        Precision that every second moment has at least.
-    smallest : float
-        Eigenvalues of second moments are raised to it.
-    gain : float
-        What clipping and the loss leave of a gradient.
-    noise : float
-        Variance of the released gradient.
-    doubt : float
-        Prior variance of a new coefficient.
-    drift_of_one, drift : float
-        Added to the variances afterwards: of the constant's coefficient, and of every other.
-    prune, stand_out : float
-        Standard deviations below which a column goes, and from which a new one counts as found.
-    """
-
-    one: float
-    weight: float
-    spread: float
-    sampling: float
-    faint: float
-    smallest: float
-    gain: float
-    noise: float
-    doubt: float
-    drift_of_one: float
-    drift: float
-    prune: float
-    stand_out: float
+    one: float  # value of the constant's column in what was released
+    weight: float  # precision of a released second moment
+    spread: float  # variance of second moments about what is typical
+    sampling: float  # and by sampling
+    faint: float  # precision that every second moment has at least
+    smallest: float  # eigenvalues of second moments are raised to it
+    gain: float  # what clipping and the loss leave of a gradient
+    noise: float  # variance of the released gradient
+    doubt: float  # prior variance of a new coefficient
+    drift_of_one: float  # added to the variance of the constant's coefficient afterwards
+    drift: float  # and to that of every other
+    prune: float  # standard deviations below which a column goes
+    stand_out: float  # and from which a new one counts as found
 
 
 class KalmanStep(NamedTuple):
-    """What is known after :func:`kalman_step`, of the constant and the columns that stay.
+    """What is known after :func:`kalman_step`, of the constant and the columns that stay."""
 
-    Attributes
-    ----------
-    keep : ndarray of bool, shape (m,)
-        Which of all stay; the constant always does.
-    found : int
-        New columns that stay and stand out.
-    theta, covariance, moments, precision : ndarray
-        As given, with what stays.
-    explained, unknown : float
-        Mean squares of what the step changes in the weighted sum of a row, and of what is not known of it.
-    """
-
-    keep: npt.NDArray[np.bool_]
-    found: int
-    theta: _Floats
+    keep: npt.NDArray[np.bool_]  # which of all m stay; the constant always does
+    found: int  # new columns that stay and stand out
+    theta: _Floats  # this and the next three as given, with what stays
     covariance: _Floats
     moments: _Floats
     precision: _Floats
-    explained: float
-    unknown: float
+    explained: float  # mean square of what the step changes in the weighted sum of a row
+    unknown: float  # and of what is not known of it
 
 
 def kalman_step(
@@ -103,23 +67,10 @@ def kalman_step(
     and made positive definite. With them the released gradient says by how much coefficients are off, and a
     Kalman step corrects them. Columns within the noise go, and all beyond the `most` largest.
 
-    Parameters
-    ----------
-    theta : array_like, shape (1 + k,)
-        Coefficients; the constant's column has the value 1.
-    covariance, moments, precision : array_like, shape (1 + k, 1 + k)
-        Of what is not known of `theta`; second moments of the columns, and the precision of each.
-    gradient : array_like, shape (m,)
-        Released mean gradient, in the coordinates of `whiten`.
-    fresh : array_like, shape (m, m)
-        Released second moments; the constant's column has the value ``rule.one``.
-    start : array_like, shape (p,)
-        Prior means of the new coefficients.
-    whiten, typical : array_like, shape (m, m)
-        Coordinates of the gradient, and what second moments are drawn to.
-    rule : KalmanRule
-    most : int
-        From 0: columns that stay at most, without the constant.
+    `theta` and its `covariance` are of the constant and the known columns, as are `moments` and their
+    `precision`; `start` has the prior means of the new coefficients; `gradient` (in the coordinates of
+    `whiten`) and `fresh` were released. The constant's column is 1 in what is known and ``rule.one`` in what
+    was released. At most `most` columns stay, the constant not counted.
     """
     most = arguments.integer("most", most, 0, 2**62)
     matrices = covariance, moments, precision, gradient, fresh, start, whiten, typical
@@ -127,11 +78,23 @@ def kalman_step(
         # Arrays of float64 in C order, the common case, are looked at by the native code alone.
         return KalmanStep(*_native.kalman_step(theta, *matrices, rule, most))  # type: ignore[arg-type]
     except TypeError:
-        known = _floats("theta", theta, 1), _floats("covariance", covariance, 2)
-        measured = _floats("moments", moments, 2), _floats("precision", precision, 2)
-        released = _floats("gradient", gradient, 1), _floats("fresh", fresh, 2), _floats("start", start, 1)
-        public = _floats("whiten", whiten, 2), _floats("typical", typical, 2)
-        return KalmanStep(*_native.kalman_step(*known, *measured, *released, *public, rule, most))
+        vectors = {"theta", "gradient", "start"}
+        names = (
+            "theta",
+            "covariance",
+            "moments",
+            "precision",
+            "gradient",
+            "fresh",
+            "start",
+            "whiten",
+            "typical",
+        )
+        given = [
+            _floats(name, values, 1 if name in vectors else 2)
+            for name, values in zip(names, (theta, *matrices), strict=True)
+        ]
+        return KalmanStep(*_native.kalman_step(*given, rule, most))  # type: ignore[call-arg, arg-type]
 
 
 def _floats(name: str, values: npt.ArrayLike, dimensions: int) -> _Floats:

@@ -11,10 +11,7 @@ from fliphat import _native, arguments
 from fliphat.kernels import _gradient, _rows, _units
 
 _MOST_ITERATIONS = 10_000
-_LARGEST_SCALE = 2**40 - 1
-
-#: A seed and a stream of predictable noise. Whatever is drawn from it has no privacy.
-Seeded = tuple[int, int]
+_LARGEST_SCALE = _units.SCALE_LIMIT - 1
 
 
 def niht(
@@ -100,23 +97,11 @@ def niht(
         iterations * sparsity, epsilon, delta, pick_scale, value_scale, mechanism, value_noise
     )
     return fit(
-        X,
-        y,
-        sparsity=sparsity,
-        iterations=iterations,
-        step_size=step_size,
-        l1_radius=l1_radius,
-        clip=clip,
-        pick_scale=noise.pick,
-        value_scale=noise.value,
-        start=start,
-        mechanism=mechanism,
-        value_noise=noise.value_noise,
-        loss=loss,
-        reward_clip=reward_clip,
-        present=present,
+        X, y, sparsity=sparsity, iterations=iterations, step_size=step_size, l1_radius=l1_radius,
+        clip=clip, pick_scale=noise.pick, value_scale=noise.value, start=start, mechanism=mechanism,
+        value_noise=noise.value_noise, loss=loss, reward_clip=reward_clip, present=present,
         threads=threads,
-    )[-1]
+    )[-1]  # fmt: skip
 
 
 def noise_scales(
@@ -149,12 +134,15 @@ def fit(
     **public: Any,
 ) -> list[npt.NDArray[np.float64]]:
     """Return every iterate of :func:`niht`; other `noise` is for simulations and the audit."""
-    native, n, d = _native_rows(X)
+    rows = _rows.matrix("X", X)
+    n, d = rows.shape
     settings = fit_settings(d, **public)
-    rewards, begin, flags = _aligned(y, start, present, n, d)
-    if threads is not None:
-        threads = arguments.integer("threads", threads, 1, _gradient.MOST_THREADS)
-    iterates = _native.niht_fit(native, rewards, begin, settings, flags, threads, noise)
+    rewards = _rows.vector("y", y, n, ", one reward for each row of X")
+    if start is None:
+        start = np.zeros(d)
+    begin = _rows.vector("start", start, d, ", one value for each column of X")
+    more = settings, _rows.flags(present, n), _rows.thread_count(threads), noise
+    iterates = _native.niht_fit(_rows.native(rows), rewards, begin, *more)
     dense = []
     for columns, values in iterates:
         theta = np.zeros(d)
@@ -194,24 +182,3 @@ def fit_settings(
         value_scale=arguments.integer("value_scale", value_scale, 1, _LARGEST_SCALE),
         noiseless=noiseless,
     )
-
-
-def _native_rows(X: Any) -> tuple[Any, int, int]:
-    if _rows.is_sparse(X):
-        sparse = _rows.sparse_rows("X", X)
-        _rows.nonempty("X", sparse.shape)
-        return _rows.native(sparse), *sparse.shape
-    dense = _rows.dense_rows("X", X, 2, copy=False)
-    _rows.nonempty("X", dense.shape)
-    return dense, dense.shape[0], dense.shape[1]
-
-
-def _aligned(
-    y: npt.ArrayLike, start: npt.ArrayLike | None, present: object, n: int, d: int
-) -> tuple[Any, Any, Any]:
-    rewards = _rows.vector("y", y, n, ", one reward for each row of X")
-    begin = (
-        np.zeros(d) if start is None else _rows.vector("start", start, d, ", one value for each column of X")
-    )
-    flags = None if present is None else _gradient.present_flags(present, n)
-    return rewards, begin, flags

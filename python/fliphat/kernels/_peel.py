@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native, arguments
-from fliphat.kernels import _rows, _units
-from fliphat.kernels._units import SCALE_LIMIT as SCALE_LIMIT
+from fliphat.kernels import _units
 
 
 def peel(
@@ -109,31 +108,8 @@ def peel(
     array = _units.numbers("v", v)
     count = arguments.integer("s", s, 0, len(array))
     integers, unit, scales = _units.resolved(
-        array,
-        count,
-        pick_scale=pick_scale,
-        value_scale=value_scale,
-        epsilon=epsilon,
-        delta=delta,
-        sensitivity=sensitivity,
-        mechanism=mechanism,
-        value_noise=value_noise,
-    )
+        array, count, pick_scale=pick_scale, value_scale=value_scale, epsilon=epsilon, delta=delta,
+        sensitivity=sensitivity, mechanism=mechanism, value_noise=value_noise,
+    )  # fmt: skip
     support, values = _native.peel(integers, count, scales.pick, scales.value, mechanism, scales.value_noise)
     return support, values if unit is None else values * unit
-
-
-def integer_vector(name: str, v: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return `v` as an int64 vector; messages never contain an element."""
-    try:
-        array: npt.NDArray[Any] = _rows.plain_array(name, v)
-    except (ValueError, OverflowError):
-        # NumPy's own message may quote an element.
-        array = np.empty(0, object)
-    if array.ndim == 1 and _rows.in_place(array, np.int64):
-        return array
-    if not (array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64)):
-        raise TypeError(f"{name} must be an array of integers that fit int64")
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
-    return np.require(array, np.int64, ["C", "A"])

@@ -12,6 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fliphat import arguments
+
+_MOST_THREADS = 256
+
 Floats: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 Indices: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
@@ -105,6 +109,46 @@ def vector(name: str, x: object, length: int | None, of: str = "") -> npt.NDArra
         raise ValueError(f"{name} must have {wanted}, got shape {array.shape}")
     with np.errstate(over="ignore"):  # a long double beyond float64: refused as not finite by the kernel
         return np.require(array, np.float64, ["C", "A"])
+
+
+def integers(name: str, x: object) -> npt.NDArray[np.int64]:
+    """Return ``x``, which must hold integers, as an int64 vector; messages never contain an element."""
+    try:
+        array = plain_array(name, x)
+    except (ValueError, OverflowError):
+        # NumPy's own message may quote an element.
+        array = np.empty(1, object)
+    if array.ndim == 1 and in_place(array, np.int64):
+        return array
+    if array.size and not (array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64)):
+        raise TypeError(f"{name} must be an array of integers that fit int64, got dtype {array.dtype}")
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
+    return np.require(array, np.int64, ["C", "A"])
+
+
+def matrix(name: str, x: Any) -> Floats | Sparse:
+    """Return rows that are not empty, dense or CSR, uncopied."""
+    rows = sparse_rows(name, x) if is_sparse(x) else dense_rows(name, x, 2, copy=False)
+    nonempty(name, rows.shape)
+    return rows
+
+
+def flags(present: object, n: int) -> npt.NDArray[np.uint8] | None:
+    """Return the flags of rows with a reward as bytes, one for each of `n` rows; None means all of them."""
+    if present is None:
+        return None
+    given = plain_array("present", present)
+    if given.dtype != np.bool_:
+        raise TypeError(f"present must be an array of bool, got dtype {given.dtype}")
+    if given.shape != (n,):
+        raise ValueError(f"present must have shape ({n},), one flag for each row, got shape {given.shape}")
+    return np.ascontiguousarray(given).view(np.uint8)
+
+
+def thread_count(threads: int | None) -> int | None:
+    """Return how many threads work; None leaves it to the kernel."""
+    return None if threads is None else arguments.integer("threads", threads, 1, _MOST_THREADS)
 
 
 def nonempty(name: str, shape: tuple[int, ...]) -> None:

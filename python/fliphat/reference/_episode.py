@@ -60,19 +60,9 @@ def episode(
     weights[0] /= one
     support = np.empty((X.shape[0], 1 + len(public)))
     scores, left, _ = relative_gradient(
-        X,
-        y,
-        public,
-        weights,
-        pick_clip,
-        support,
-        one=one,
-        shift=shift,
-        units=units,
-        loss=loss,
-        reward_range=reward_range,
-        present=present,
-    )
+        X, y, public, weights, pick_clip, support, one=one, shift=shift, units=units, loss=loss,
+        reward_range=reward_range, present=present,
+    )  # fmt: skip
     if assumed == 0:
         new, signs = pick_columns(scores, picks, scale=pick_scale, rng=rng, excluded=public, signed=signed)
         signs = signs if signed else 0 * signs
@@ -93,18 +83,9 @@ def episode(
             new = np.concatenate([new, column])
             signs = np.concatenate([signs, sign if with_sign else 0 * sign])
     gradient, moments, size = settled_sums(
-        X,
-        new,
-        support,
-        left,
-        whiten=whiten,
-        clip=value_clip,
-        radius=radius,
-        scale=scale,
-        cap=cap,
-        units=None if units is None else units[new],
-        present=present,
-    )
+        X, new, support, left, whiten=whiten, clip=value_clip, radius=radius, scale=scale, cap=cap,
+        units=None if units is None else units[new], present=present,
+    )  # fmt: skip
     m = len(gradient)
     above, right = np.triu_indices(m)
     values = np.concatenate([gradient, moments[above, right], [size]])

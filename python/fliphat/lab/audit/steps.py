@@ -72,7 +72,7 @@ class Picking:
                 self.scores, self.count, scale=self.scale, excluded=excluded, signed=True
             )
             return tuple(zip(columns.tolist(), signs.tolist(), strict=True))
-        columns = fit_kernels.pick_columns(self.scores, self.count, scale=self.scale, excluded=excluded)
+        columns, _ = fit_kernels.pick_columns(self.scores, self.count, scale=self.scale, excluded=excluded)
         return tuple((column, 0) for column in columns.tolist())
 
 

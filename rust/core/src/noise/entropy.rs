@@ -1,20 +1,20 @@
 //! Where randomness comes from, and which randomness may touch private data.
 //!
-//! Three types that can't be mistaken for one another:
+//! Types that can't be mistaken for one another:
 //!
 //! * [`SecureRng`]: ChaCha20 under a fresh key from the operating system. Made for one kernel call and
 //!   dropped with it, so no state exists that a forked process could inherit and repeat.
 //! * [`predictable::SeededNoise`]: deterministic, for tests and seeded simulations; whatever is drawn from it
 //!   has no privacy at all.
-//! * [`SimulationRng`]: for environments (contexts, rewards). It is *not* a [`NoiseSource`], so a mechanism
-//!   that was handed one does not compile.
+//! * [`SimulationRng`](crate::research::simulate::words::SimulationRng): for environments (contexts, rewards). It is
+//!   *not* a [`NoiseSource`], so a mechanism that was handed one does not compile.
 //!
 //! The samplers are exact given uniform bits. The bits are those of ChaCha20, so the guarantee is
 //! computational. Timing is not protected.
 
 use std::fmt::Display;
 
-use rand::rngs::{ChaCha8Rng, ChaCha20Rng, SysRng};
+use rand::rngs::{ChaCha20Rng, SysRng};
 use rand::{Rng, SeedableRng, TryRng};
 
 use crate::runtime::error::{Error, Result};
@@ -218,30 +218,6 @@ pub mod predictable {
     }
 }
 
-/// Fast, seedable randomness for simulated environments. Never for noise: it is not a [`NoiseSource`].
-pub struct SimulationRng(ChaCha8Rng);
-
-impl SimulationRng {
-    /// Stream number `stream` of `seed`; streams never overlap.
-    pub fn new(seed: u64, stream: u64) -> Self {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(stream);
-        SimulationRng(rng)
-    }
-
-    /// The next 64 uniform bits.
-    #[inline]
-    pub fn next_u64(&mut self) -> u64 {
-        self.0.next_u64()
-    }
-
-    /// Uniform on the multiples of 2^-53 in [0, 1).
-    #[inline]
-    pub fn uniform(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::predictable::{RepeatedNoise, SeededNoise};
@@ -349,11 +325,9 @@ mod tests {
     }
 
     #[test]
-    fn seeded_streams_and_those_of_simulations_are_pinned() {
+    fn seeded_streams_are_pinned() {
         // Seeded experiments depend on these: a change here is a value-breaking changelog entry.
         let firsts = [SeededNoise::new(1, 0).next_u64(), SeededNoise::new(1, 1).next_u64()];
         assert_eq!(firsts, [16896319652922222577, 15990840047989349805]);
-        let firsts = [SimulationRng::new(1, 0).next_u64(), SimulationRng::new(1, 1).next_u64()];
-        assert_eq!(firsts, [7424550030962593201, 15715005604373573095]);
     }
 }

@@ -5,6 +5,7 @@
 //! the kernels use only integer sums and single IEEE operations, and Rust never fuses a multiply and an add.
 #![allow(unsafe_code)]
 
+pub mod draws;
 pub mod rows;
 
 /// An instruction set that this processor has.

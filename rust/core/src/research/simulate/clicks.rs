@@ -2,11 +2,11 @@
 //!
 //! Work and memory a round are those of its non-zeros: nothing of the length of a row is ever touched.
 
-use crate::noise::entropy::SimulationRng;
 use crate::public::score::best;
 use crate::public::theta::Theta;
 use crate::research::simulate::reward::Reward;
-use crate::research::simulate::{Offer, Outcome, stream};
+use crate::research::simulate::words::SimulationRng;
+use crate::research::simulate::{Offer, Outcome, Streams};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::{with_room, zeros};
 
@@ -147,11 +147,12 @@ impl Clicks {
         let mut outcome = Outcome::with_room(count)?;
         let mut table: Vec<i32> = zeros(self.arms.saturating_mul(self.features()))?;
         let (mut means, mut scores) = (zeros(self.arms)?, zeros(self.arms)?);
+        let mut streams = Streams::new(self.seed, 1);
         for i in 0..count {
-            let mut rng = stream(self.seed, first.wrapping_add(i as u64), 0, 1);
-            let (word, luck) = (rng.next_u64(), Reward::Binary.luck(&mut rng));
+            let rng = streams.of_round(first.wrapping_add(i as u64));
+            let (word, luck) = (rng.next_u64(), Reward::Binary.luck(rng));
             for (arm, columns) in table.chunks_exact_mut(self.features()).enumerate() {
-                self.draw_row(&mut rng, columns);
+                self.draw_row(rng, columns);
                 means[arm] = self.mean(columns);
                 scores[arm] = dot(estimate, columns);
             }
@@ -171,12 +172,13 @@ impl Clicks {
         let mut rows = self.rows(count.saturating_mul(self.arms))?;
         let mut offer = Offer::with_room(count, self.arms)?;
         let mut columns = zeros(self.features())?;
+        let mut streams = Streams::new(self.seed, 1);
         for i in 0..count {
-            let mut rng = stream(self.seed, first.wrapping_add(i as u64), 0, 1);
+            let rng = streams.of_round(first.wrapping_add(i as u64));
             rng.next_u64(); // The word for ties: a policy that chooses for itself brings its own.
-            offer.luck.push(Reward::Binary.luck(&mut rng));
+            offer.luck.push(Reward::Binary.luck(rng));
             for _ in 0..self.arms {
-                self.draw_row(&mut rng, &mut columns);
+                self.draw_row(rng, &mut columns);
                 offer.means.push(self.mean(&columns));
                 rows.push(&columns);
             }

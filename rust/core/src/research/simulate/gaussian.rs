@@ -8,9 +8,12 @@
 
 use std::sync::LazyLock;
 
-use crate::noise::entropy::SimulationRng;
+use crate::research::simulate::words::SimulationRng;
+use crate::runtime::simd::draws::{Drawn, Layers};
 
 const LAYERS: usize = 256;
+/// Fewer pairs than these are drawn one by one.
+const WIDE_FROM: usize = 8;
 /// Where the tail begins, for 256 layers.
 const TAIL: f64 = 3.654_152_885_361_009;
 /// Area of each layer, under the unnormalised density `exp(-x^2/2)`; the tail is part of the lowest one.
@@ -21,7 +24,7 @@ pub struct Ziggurat {
     edges: [f64; LAYERS + 1],
     heights: [f64; LAYERS + 1],
     /// For f32: width of a grid cell of the layer, and where the next layer's edge cuts it.
-    narrow: [(f32, f32); LAYERS],
+    narrow: Layers,
 }
 
 static TABLES: LazyLock<Ziggurat> = LazyLock::new(Ziggurat::build);
@@ -45,31 +48,62 @@ impl Ziggurat {
             edges[i + 1] = (-2.0 * (AREA / edges[i] + density(edges[i])).ln()).sqrt();
         }
         let heights = edges.map(density);
-        let narrow = std::array::from_fn(|i| ((edges[i] / f64::from(1 << 23)) as f32, edges[i + 1] as f32));
+        let narrow = Layers {
+            cells: std::array::from_fn(|i| (edges[i] / f64::from(1 << 23)) as f32),
+            inner: std::array::from_fn(|i| edges[i + 1] as f32),
+        };
         Ziggurat { edges, heights, narrow }
     }
 
     /// Fill with standard normals, two from each word.
     #[inline]
     pub fn fill(&self, rng: &mut SimulationRng, out: &mut [f32]) {
-        let mut pairs = out.chunks_exact_mut(2);
-        for pair in &mut pairs {
-            let word = rng.next_u64();
-            pair[0] = self.single(word as u32, rng);
-            pair[1] = self.single((word >> 32) as u32, rng);
+        let level = rng.level();
+        let (pairs, last) = out.as_chunks_mut::<2>();
+        let mut rest = pairs;
+        let mut drawn = Drawn::NONE;
+        while rest.len() >= WIDE_FROM {
+            let words = rng.unread();
+            let here = words.len().min(2 * rest.len());
+            level.draw(&self.narrow, &words[..here], &mut drawn);
+            let mut at = 0;
+            while at < here {
+                // Of a pair of which one draw must be settled, both are drawn again.
+                let end = drawn.next_doubtful(at, here) & !1;
+                let (run, others) = rest.split_at_mut((end - at) / 2);
+                run.as_flattened_mut().copy_from_slice(&drawn.draws[at..end]);
+                rng.skip(end - at);
+                (at, rest) = (end, others);
+                if end < here {
+                    let before = rng.unread_count();
+                    self.pairs(rng, &mut rest[..1]);
+                    rest = &mut rest[1..];
+                    let after = rng.unread_count();
+                    if after > before {
+                        break; // These are other words than those that the draws were made of.
+                    }
+                    at += before - after;
+                }
+            }
         }
-        for last in pairs.into_remainder() {
+        self.pairs(rng, rest);
+        for last in last {
             *last = self.single((rng.next_u64() >> 32) as u32, rng);
         }
     }
 
     #[inline(always)]
+    fn pairs(&self, rng: &mut SimulationRng, pairs: &mut [[f32; 2]]) {
+        for pair in pairs {
+            let word = rng.next_u64();
+            *pair = [self.single(word as u32, rng), self.single((word >> 32) as u32, rng)];
+        }
+    }
+
+    #[inline(always)]
     fn single(&self, bits: u32, rng: &mut SimulationRng) -> f32 {
-        let layer = (bits & 255) as usize;
-        let (cell, inner) = self.narrow[layer];
-        // Cells are hit in their middle: the draw is symmetric and never 0.
-        let x = (((bits as i32) >> 8) as f32 + 0.5) * cell;
-        if x.abs() < inner { x } else { self.settle(layer, f64::from(x), rng) as f32 }
+        let (layer, x) = self.narrow.draw(bits);
+        if x.abs() < self.narrow.inner[layer] { x } else { self.settle(layer, f64::from(x), rng) as f32 }
     }
 
     /// A standard normal from (nearly always) one word.

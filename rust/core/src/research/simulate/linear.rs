@@ -7,14 +7,14 @@
 //! give them, up to f32 rounding, at about one row a round instead of K. The truth comes first so that all
 //! policies, and both ways of drawing, meet the same means.
 
-use crate::noise::entropy::SimulationRng;
 use crate::public::score::best;
 use crate::public::theta::Theta;
 use crate::research::simulate::conditional::{ConditionalDraw, Dependence};
 use crate::research::simulate::marginal::Marginal;
 use crate::research::simulate::reward::Reward;
 use crate::research::simulate::row_completion::{LANES, RowCompletion};
-use crate::research::simulate::{Offer, Outcome, stream};
+use crate::research::simulate::words::SimulationRng;
+use crate::research::simulate::{Offer, Outcome, Streams};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::zeros;
 
@@ -154,19 +154,22 @@ impl Linear {
         let completion = rows.is_some().then(weights).transpose()?;
 
         let mut table = self.table(known.len())?;
+        // Rows are finished where memory is fast.
+        let mut fresh = zeros(if rows.is_some() { LANES * d } else { 0 })?;
         let mut means = zeros(self.arms)?;
         let mut outcome = Outcome::with_room(count)?;
+        let mut streams = Streams::new(self.seed, self.arms + 1);
         for i in 0..count {
             let round = first.wrapping_add(i as u64);
-            let mut rng = stream(self.seed, round, 0, self.arms + 1);
-            let (word, luck) = (rng.next_u64(), self.reward.luck(&mut rng));
-            self.draw_truth(&mut rng, &truth_steps, &mut table);
+            let rng = streams.of_round(round);
+            let (word, luck) = (rng.next_u64(), self.reward.luck(rng));
+            self.draw_truth(rng, &truth_steps, &mut table);
             let here = i * self.arms..(i + 1) * self.arms;
             for (arm, mean) in means.iter_mut().enumerate() {
                 let offset = offsets.map_or(0.0, |known| known.means[here.clone()][arm]);
                 *mean = self.reward.mean(offset + table.scores[arm]);
             }
-            self.draw_extra(&mut rng, &extra_steps, &mut table);
+            self.draw_extra(rng, &extra_steps, &mut table);
             for arm in 0..self.arms {
                 let offset = offsets.map_or(0.0, |known| known.scores[here.clone()][arm]);
                 table.scores[arm] = offset + estimate.dot_dense(table.arm(arm));
@@ -175,11 +178,14 @@ impl Linear {
             let top = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             outcome.push(arm, self.reward.observe(means[arm], luck), top - means[arm]);
             if let (Some(completion), Some(rows)) = (&completion, &mut rows) {
-                let row = &mut rows[i * d..(i + 1) * d];
-                self.marginal.fill(&mut stream(self.seed, round, 1 + arm, self.arms + 1), row);
+                let at = i % LANES;
+                let row = &mut fresh[at * d..(at + 1) * d];
+                self.marginal.fill(streams.of_arm(round, arm), row);
                 completion.complete(table.arm(arm), row);
-                if (i + 1) % LANES == 0 || i + 1 == count {
-                    completion.link(&mut rows[i / LANES * LANES * d..(i + 1) * d]);
+                if at + 1 == LANES || i + 1 == count {
+                    let done = &mut fresh[..(at + 1) * d];
+                    completion.link(done);
+                    rows[(i - at) * d..(i + 1) * d].copy_from_slice(done);
                 }
             }
         }
@@ -200,15 +206,16 @@ impl Linear {
         let completion = RowCompletion::new(self.dependence, &known, d, self.scale)?;
         let mut table = self.table(known.len())?;
         let mut offer = Offer::with_room(count, self.arms)?;
+        let mut streams = Streams::new(self.seed, self.arms + 1);
         for (i, arms) in contexts.chunks_exact_mut(self.arms * d).enumerate() {
             let round = first.wrapping_add(i as u64);
-            let mut rng = stream(self.seed, round, 0, self.arms + 1);
+            let rng = streams.of_round(round);
             rng.next_u64(); // The word for ties: a policy that chooses for itself brings its own.
-            offer.luck.push(self.reward.luck(&mut rng));
-            self.draw_truth(&mut rng, &steps, &mut table);
+            offer.luck.push(self.reward.luck(rng));
+            self.draw_truth(rng, &steps, &mut table);
             offer.means.extend(table.scores.iter().map(|score| self.reward.mean(*score)));
             for (arm, row) in arms.chunks_exact_mut(d).enumerate() {
-                self.marginal.fill(&mut stream(self.seed, round, 1 + arm, self.arms + 1), row);
+                self.marginal.fill(streams.of_arm(round, arm), row);
                 completion.complete(table.arm(arm), row);
             }
             completion.link(arms);

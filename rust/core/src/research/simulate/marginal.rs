@@ -1,7 +1,7 @@
 //! The distribution of one coordinate of a context before neighbours and scale are mixed in.
 
-use crate::noise::entropy::SimulationRng;
 use crate::research::simulate::gaussian::ziggurat;
+use crate::research::simulate::words::SimulationRng;
 
 /// Distribution of one coordinate.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,6 +1,6 @@
 //! Simulated environments: contexts, rewards and regret. Simulation only; nothing here may touch private data.
 //!
-//! A round is a pure function of (seed, round number): every round owns [`streams`](stream) of its own, so how
+//! A round is a pure function of (seed, round number): every round owns streams of its own, so how
 //! rounds are cut into calls changes no bit, and two policies that run on one seed meet the same people.
 
 pub mod clicks;
@@ -10,8 +10,9 @@ pub mod linear;
 pub mod marginal;
 pub mod reward;
 pub mod row_completion;
+pub mod words;
 
-use crate::noise::entropy::SimulationRng;
+use crate::research::simulate::words::{SimulationRng, Starts, TOGETHER};
 use crate::runtime::error::Result;
 use crate::runtime::memory::with_room;
 
@@ -53,9 +54,43 @@ impl Offer {
     }
 }
 
-/// Stream `lane` of a round that has `lanes` of them; streams of different rounds or lanes never overlap.
-fn stream(seed: u64, round: u64, lane: usize, lanes: usize) -> SimulationRng {
-    SimulationRng::new(seed, round.wrapping_mul(lanes as u64).wrapping_add(lane as u64))
+/// The streams of rounds that are drawn one after the other: `lanes` a round, and no two overlap.
+struct Streams {
+    lanes: usize,
+    round: SimulationRng,
+    arm: SimulationRng,
+    starts: Starts,
+    /// The round that `starts` begins with, if any.
+    first: Option<u64>,
+}
+
+impl Streams {
+    fn new(seed: u64, lanes: usize) -> Self {
+        let round = SimulationRng::new(seed, 0);
+        Streams { lanes, starts: round.starts(0, 0), round, arm: SimulationRng::new(seed, 0), first: None }
+    }
+
+    /// Stream 0 of a round, from its start.
+    fn of_round(&mut self, round: u64) -> &mut SimulationRng {
+        let first = self.number(round, 0);
+        let mut which = self.first.map_or(TOGETHER as u64, |begun| round.wrapping_sub(begun));
+        if which >= TOGETHER as u64 {
+            self.starts = self.round.starts(first, self.lanes as u64);
+            (self.first, which) = (Some(round), 0);
+        }
+        self.round.begin_with(first, &self.starts, which as usize);
+        &mut self.round
+    }
+
+    /// The stream of an arm's whole row, from its start.
+    fn of_arm(&mut self, round: u64, arm: usize) -> &mut SimulationRng {
+        self.arm.begin(self.number(round, 1 + arm));
+        &mut self.arm
+    }
+
+    fn number(&self, round: u64, lane: usize) -> u64 {
+        round.wrapping_mul(self.lanes as u64).wrapping_add(lane as u64)
+    }
 }
 
 /// One uniform word for each of `count` rounds, from streams that no other draw of these rounds uses.
@@ -65,7 +100,8 @@ fn stream(seed: u64, round: u64, lane: usize, lanes: usize) -> SimulationRng {
 pub fn round_words(seed: u64, first: u64, count: usize) -> Result<Vec<u64>> {
     let mut words = with_room(count)?;
     // The complement is a different key: its streams share nothing with those of `seed`.
-    words.extend((0..count as u64).map(|i| stream(!seed, first.wrapping_add(i), 0, 1).next_u64()));
+    let mut streams = Streams::new(!seed, 1);
+    words.extend((0..count as u64).map(|i| streams.of_round(first.wrapping_add(i)).next_u64()));
     Ok(words)
 }
 

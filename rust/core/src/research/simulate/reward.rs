@@ -1,8 +1,8 @@
 //! From an arm's linear score to its mean reward, and from the mean to a reward.
 
 use crate::matrix::sigmoid::sigmoid;
-use crate::noise::entropy::SimulationRng;
 use crate::research::simulate::gaussian::ziggurat;
+use crate::research::simulate::words::SimulationRng;
 
 /// How rewards arise from `score = x'beta`.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,9 +5,10 @@ use std::ops::Range;
 use crate::research::simulate::conditional::Dependence;
 use crate::runtime::error::Result;
 use crate::runtime::memory::zeros;
+use crate::runtime::simd::{Level, Vectorised};
 
 /// Rows that are linked side by side.
-pub const LANES: usize = 4;
+pub const LANES: usize = 8;
 
 /// Columns between two known ones that depend on the same earlier cells, and those cells.
 #[derive(Debug, Clone)]
@@ -66,17 +67,23 @@ impl RowCompletion {
     #[inline]
     pub fn complete(&self, cells: &[f32], row: &mut [f32]) {
         if !self.trivial && !self.chained() {
-            for gap in &self.gaps {
-                let (right, columns) = (cells[gap.right], gap.columns.clone());
-                let others = self.right_weights[columns.clone()].iter().zip(&self.spreads[columns.clone()]);
-                // Cells that do not wait for each other: the compiler may do many at once.
-                for (cell, (right_weight, spread)) in row[columns].iter_mut().zip(others) {
-                    *cell = right_weight * right + spread * *cell;
-                }
-            }
+            self.fill_gaps(row, |gap, _| cells[gap.right]);
         }
         for column in &self.known {
             row[*column] = cells[*column];
+        }
+    }
+
+    /// Add to each draw of a row what the known cell on its right says of it.
+    #[inline(always)]
+    fn fill_gaps(&self, row: &mut [f32], right: impl Fn(&Gap, &[f32]) -> f32) {
+        for gap in &self.gaps {
+            let (right, columns) = (right(gap, row), gap.columns.clone());
+            let others = self.right_weights[columns.clone()].iter().zip(&self.spreads[columns.clone()]);
+            // Cells that do not wait for each other: the compiler may do many at once.
+            for (cell, (right_weight, spread)) in row[columns].iter_mut().zip(others) {
+                *cell = right_weight * right + spread * *cell;
+            }
         }
     }
 
@@ -85,68 +92,54 @@ impl RowCompletion {
     }
 
     /// Turn the draws of completed rows of a chain, one row after the other, into cells that depend on those
-    /// before. Each waits for the one before, so four rows go side by side.
+    /// before. Each waits for the one before, so several rows go side by side.
     pub fn link(&self, rows: &mut [f32]) {
         if !self.chained() {
             return;
         }
-        let mut fours = rows.chunks_exact_mut(LANES * self.spreads.len());
-        for four in &mut fours {
-            self.link_four(four);
+        let d = self.spreads.len();
+        // What does not wait for the cell before comes first.
+        for row in rows.chunks_exact_mut(d) {
+            Level::best().run(Gaps { completion: self, row });
         }
-        for row in fours.into_remainder().chunks_exact_mut(self.spreads.len()) {
-            for gap in &self.gaps {
-                let (mut before, right) = (row[gap.left], row[gap.right]);
-                for (cell, step) in row[gap.columns.clone()].iter_mut().zip(self.steps(gap)) {
-                    before = step.next(before, right, *cell);
-                    *cell = before;
-                }
-            }
+        let mut groups = rows.chunks_exact_mut(LANES * d);
+        for group in &mut groups {
+            self.link_rows::<LANES>(group);
+        }
+        for row in groups.into_remainder().chunks_exact_mut(d) {
+            self.link_rows::<1>(row);
         }
     }
 
-    fn link_four(&self, rows: &mut [f32]) {
-        let (front, back) = rows.split_at_mut(rows.len() / 2);
-        let (a, b) = front.split_at_mut(front.len() / 2);
-        let (c, d) = back.split_at_mut(back.len() / 2);
+    fn link_rows<const N: usize>(&self, rows: &mut [f32]) {
+        let mut lanes = rows.chunks_exact_mut(self.spreads.len());
+        let mut lanes: [&mut [f32]; N] = std::array::from_fn(|_| lanes.next().unwrap_or_default());
         for gap in &self.gaps {
-            let mut before = [a[gap.left], b[gap.left], c[gap.left], d[gap.left]];
-            let right = [a[gap.right], b[gap.right], c[gap.right], d[gap.right]];
-            let columns = gap.columns.clone();
-            let (a, b) = (a[columns.clone()].iter_mut(), b[columns.clone()].iter_mut());
-            let (c, d) = (c[columns.clone()].iter_mut(), d[columns].iter_mut());
-            for ((((a, b), c), d), step) in a.zip(b).zip(c).zip(d).zip(self.steps(gap)) {
-                for (lane, cell) in [a, b, c, d].into_iter().enumerate() {
-                    before[lane] = step.next(before[lane], right[lane], *cell);
-                    *cell = before[lane];
+            let mut before: [f32; N] = std::array::from_fn(|lane| lanes[lane][gap.left]);
+            let weights = &self.left_weights[gap.columns.clone()];
+            let mut cells = lanes.each_mut().map(|lane| &mut lane[gap.columns.clone()][..weights.len()]);
+            for (j, weight) in weights.iter().enumerate() {
+                for (before, cells) in before.iter_mut().zip(&mut cells) {
+                    *before = weight * *before + cells[j];
+                    cells[j] = *before;
                 }
             }
         }
     }
-
-    fn steps(&self, gap: &Gap) -> impl Iterator<Item = Link> {
-        let columns = gap.columns.clone();
-        let others = self.right_weights[columns.clone()].iter().zip(&self.spreads[columns.clone()]);
-        self.left_weights[columns].iter().zip(others).map(|(left, (right, spread))| Link {
-            left: *left,
-            right: *right,
-            spread: *spread,
-        })
-    }
 }
 
-/// Weights of one column of a chain.
-struct Link {
-    left: f32,
-    right: f32,
-    spread: f32,
+/// A row of a chain whose cells do not know their neighbours on the left yet.
+struct Gaps<'a> {
+    completion: &'a RowCompletion,
+    row: &'a mut [f32],
 }
 
-impl Link {
+impl Vectorised for Gaps<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn next(&self, before: f32, right: f32, draw: f32) -> f32 {
-        // What does not wait for the cell before is summed first.
-        self.left * before + (self.right * right + self.spread * draw)
+    fn run(self) {
+        self.completion.fill_gaps(self.row, |gap, row| row[gap.right]);
     }
 }
 
