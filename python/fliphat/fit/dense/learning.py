@@ -21,11 +21,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.board import Interval
-from fliphat.fit.dense import columns
+from fliphat.fit.dense import columns, growing
 from fliphat.fit.dense.blocks import product, solve, square
 from fliphat.fit.dense.chain import Step
 from fliphat.fit.dense.constants import DenseTuning
-from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, afresh, begin, with_groups
+from fliphat.fit.dense.known import (
+    DRAWS,
+    ArmScores,
+    KnownGrown,
+    KnownLinear,
+    Weighted,
+    afresh,
+    begin,
+    with_groups,
+)
 from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 
 __all__ = ["arm_values", "best_constant", "learn"]
@@ -321,6 +330,8 @@ def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     alone may know it better, as long as rewards have not changed.
     """
     low, high = known.reward_range
+    if isinstance(known, KnownGrown):
+        return growing.arm_values(known)
     found, variance = _foreseen(known, width)
     at_first, doubt = _first_values(known)
     found, variance = np.where(doubt < variance, at_first, found), np.minimum(doubt, variance)

@@ -17,6 +17,7 @@ from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.policies.engine import inputs
 
 if TYPE_CHECKING:
+    from fliphat.policies.grown import GrownChooser
     from fliphat.policies.linear_rule import LinearChooser
 
 __all__ = ["ArmRule", "ArmsOfRounds", "Chooser", "RowForEachArm"]
@@ -29,7 +30,7 @@ ArmsOfRounds: TypeAlias = int | npt.NDArray[np.int64]
 #: What plays rounds by public numbers, in native code. An arm is ``-1 - arm`` where contexts can't be used;
 #: its row is then zeros, as it is where `keep` is 0. What else is returned of a round is how likely its arm
 #: was, as :func:`fliphat.policies.engine.exploring.probability` reads it.
-Chooser: TypeAlias = "_native.Estimate | LinearChooser"
+Chooser: TypeAlias = "_native.Estimate | LinearChooser | GrownChooser"
 
 
 class ArmRule(Protocol):
