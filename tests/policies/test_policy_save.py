@@ -281,6 +281,21 @@ def test_a_file_that_was_sealed_while_another_policy_was_on_its_way_there_stays(
     assert [path.name for path in tmp_path.iterdir()] == ["file"] and FLIPHAT.load(file).rounds == 3
 
 
+def test_a_save_cut_off_as_soon_as_its_file_is_made_leaves_none(tmp_path, monkeypatch):
+    policy, create = make(), files.create_private
+    play(policy, 1, 3)
+
+    def cut(path, *, exclusive=False):
+        os.close(create(path, exclusive=exclusive))
+        raise Cut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "create_private", cut)
+        with pytest.raises(Cut):
+            policy.save(tmp_path / "file")
+    assert not list(tmp_path.iterdir()) and policy.select(np.ones((2, DIM)), user=9).id == 4
+
+
 def test_a_failed_write_leaves_the_policy_alive(tmp_path, monkeypatch):
     policy = make()
     play(policy, 1, 3)

@@ -55,6 +55,7 @@ class Saving:
         self._refuse_taken()
         # A file object, which gives the lock back even if an interrupt keeps this from closing it.
         self._file: io.FileIO | None = None
+        self._begun = False
 
     def _refuse_taken(self) -> None:
         if self.path.exists():
@@ -84,9 +85,8 @@ class Saving:
     def _begin(self) -> int:
         """Make the file that is written to, in place of one from a save that was cut off."""
         partial = _partial(self.path)
-        with contextlib.suppress(FileNotFoundError), io.FileIO(partial, "r+") as left:
-            _lock(left.fileno(), partial)
-            partial.unlink()
+        _remove_left(partial)
+        self._begun = True
         self._file = io.FileIO(files.create_private(partial, exclusive=True), "r+")
         _lock(self._file.fileno(), partial)
         if not _names(partial, self._file.fileno()):
@@ -102,7 +102,12 @@ class Saving:
     def discard(self) -> bool:
         """Remove the file unless it is sealed under its name; True if there was one to remove."""
         partial = _partial(self.path)
-        if self._file is None or not _names(partial, self._file.fileno()):
+        if self._file is None:
+            if self._begun:  # interrupted between making the file and having it
+                with contextlib.suppress(SnapshotError):
+                    _remove_left(partial)
+            return False
+        if not _names(partial, self._file.fileno()):
             return False
         partial.unlink()
         return True
@@ -112,6 +117,13 @@ class Saving:
         if self._file is not None:
             files.unlock(self._file.fileno())
             self._file.close()
+
+
+def _remove_left(partial: Path) -> None:
+    """Remove what a save that was cut off left; one that is under way holds its lock, and is an error."""
+    with contextlib.suppress(FileNotFoundError), io.FileIO(partial, "r+") as left:
+        _lock(left.fileno(), partial)
+        partial.unlink()
 
 
 def seal(path: Path, checksum: str) -> None:
