@@ -3,6 +3,7 @@
     python benches/health_grid.py --first 0          # half of the worlds, to choose on
     python benches/health_grid.py --first 1          # the others, to report
     python benches/health_grid.py --first 0 --runs 2 --tell
+    python benches/health_grid.py --changing --first 0   # 32 more, in which something changes or is rare
 
 64 small worlds with named arms and known truth; about half can't be learned: nothing to learn, too few people
 for so much noise, rewards or contexts cut, contexts that mislead, arms that change. Each run is played with
@@ -11,6 +12,9 @@ and without the guard. Counted is the expected reward of what was played in the 
 - *lost*: below .95 of the better of random play and the best constant arm, by more than three of the
   scoreboard's standard errors;
 - *earned*: at least .9 of the best of what either policy, random play and the constant arm earn there.
+
+Where what was told is wrong (the range of rewards) or hardly any reward comes, health should say so whatever
+is earned: these runs are counted on their own.
 """
 
 import argparse
@@ -39,6 +43,8 @@ class World(NamedTuple):
     paid: float = 1.0
     shift: float = 0.0
     missing: float = 0.0
+    #: Whether what is told is wrong, or hardly any reward comes.
+    faulty: bool = False
 
 
 def _contexts(rng, world, kind):
@@ -52,12 +58,12 @@ def _contexts(rng, world, kind):
     return numbers * (np.abs(rng.standard_t(1.5, (world.rows, 1))) if kind == "tails" else 1.0)
 
 
-def chances(base, contextual, kind="numbers", change=None):
+def chances(base, contextual, kind="numbers", change=None, level=0.25):
     """Return a maker: arms' chances lie `base` apart and move with contexts by about `contextual`."""
 
     def make(rng, world):
         values = _contexts(rng, world, kind)
-        levels = np.log(0.25 / 0.75) + base * rng.permutation(np.linspace(-1, 1, world.arms))
+        levels = np.log(level / (1 - level)) + base * rng.permutation(np.linspace(-1, 1, world.arms))
         suits = rng.normal(size=(world.dim, world.arms)) / np.sqrt(max((values**2).sum(axis=1).mean(), 1e-9))
         moved = levels + contextual * values @ suits
         if change == "parity":  # no line separates it
@@ -67,6 +73,16 @@ def chances(base, contextual, kind="numbers", change=None):
         elif change == "wanders":
             late = levels[::-1] + contextual * values @ suits[:, ::-1]
             moved += (late - moved) * np.linspace(0, 1, world.rows)[:, None]
+        elif change in ("flips early", "best falls", "all fall", "contexts mislead"):
+            later = slice(world.rows // 4, None)
+            if change == "flips early":
+                moved[later] = moved[later, ::-1]
+            elif change == "best falls":
+                moved[later, moved[later].mean(axis=0).argmax()] -= 4.0
+            elif change == "all fall":  # the same arms stay the best
+                moved[later] -= 0.7
+            else:
+                moved[later] = 2 * levels - moved[later]
         elif change == "sorted":
             order = np.argsort(values[:, 0], kind="stable")
             values, moved = values[order], moved[order]
@@ -100,14 +116,58 @@ def worlds():
             bad += [
                 World("arms alike", rows, arms, 4, epsilon, chances(0.0, 0.0)),
                 World("contexts say nothing", rows, arms, 60, epsilon, chances(0.8, 0.0)),
-                World("all rewards cut", rows, arms, 4, epsilon, chances(1.0, 1.0), paid=9.0, shift=1.5),
+                World(
+                    "all rewards cut",
+                    rows,
+                    arms,
+                    4,
+                    epsilon,
+                    chances(1.0, 1.0),
+                    paid=9.0,
+                    shift=1.5,
+                    faulty=True,
+                ),
                 World("contexts cut", rows, arms, 6, epsilon, chances(0.5, 2.0), {"norm": 0.05}),
                 World("arms flip", rows, arms, 4, epsilon, chances(1.5, 0.5, change="flips")),
                 World("tails", rows, arms, 8, epsilon, chances(1.0, 1.5, "tails")),
                 World("people sorted", rows, arms, 4, epsilon, chances(1.0, 2.0, change="sorted")),
-                World("no rewards", rows, arms, 4, epsilon, chances(1.0, 1.0), missing=0.97),
+                World("no rewards", rows, arms, 4, epsilon, chances(1.0, 1.0), missing=0.97, faulty=True),
             ]
     return [world for pair in zip(good, bad, strict=True) for world in pair]
+
+
+def changing(first):
+    """Return worlds in which something changes, or labels, people or budgets are rare; two sets of sizes."""
+    found = []
+    sizes = ((1.0, 3, 16_000), (10.0, 8, 12_000)), ((2.0, 5, 20_000), (5.0, 10, 16_000))
+    for epsilon, arms, rows in sizes[first]:
+        found += [
+            World("flips early", rows, arms, 4, epsilon, chances(1.5, 0.5, change="flips early")),
+            World("flips early, all alike", rows, arms, 2, epsilon, chances(2.0, 0.0, change="flips early")),
+            World("best falls", rows, arms, 4, epsilon, chances(1.2, 0.5, change="best falls")),
+            World("all fall", rows, arms, 4, epsilon, chances(1.2, 0.7, change="all fall")),
+            World("contexts mislead", rows, arms, 5, epsilon, chances(0.7, 2.0, change="contexts mislead")),
+            World("wanders", rows, arms, 4, epsilon, chances(1.5, 0.5, change="wanders")),
+            World("parity", rows, arms, 4, epsilon, chances(0.7, 1.0, change="parity")),
+            World("rare labels", rows, arms, 4, epsilon, chances(1.0, 0.5, level=0.04)),
+            World("rare labels, two", rows, 2, 4, epsilon, chances(0.7, 0.0, "ones", level=0.05)),
+            World("many arms", rows, 26, 1, epsilon, chances(1.0, 0.0, "ones")),
+            World("few people", rows // 12, arms, 4, epsilon, chances(1.2, 0.5)),
+            World("few people, many columns", rows // 8, arms, 40, epsilon, chances(1.2, 0.5)),
+            World(
+                "range far too wide",
+                rows,
+                arms,
+                4,
+                epsilon,
+                chances(1.0, 1.0),
+                {"reward_range": (0, 60)},
+                faulty=True,
+            ),
+            World("answers", rows, arms, 20, epsilon, chances(0.7, 2.0, "answers")),
+            World("numbers", rows, arms, 8, epsilon, chances(0.7, 2.0)),
+        ]
+    return found
 
 
 def made(world, policy, seed, guard):
@@ -142,7 +202,9 @@ def play(world, number, policy, seed, guard):
     means = world.shift + world.paid * means
     board = learner.scoreboard
     lifts = [one for one in (board.lift, board.lift_over_arm) if one is not None]
-    error = min((one.error for one in lifts), default=np.inf)
+    # Where the policy's own choices are being measured anew, that of its last episode.
+    last = board.episodes[-1].reward.error if board.episodes else np.inf
+    error = min((one.error for one in lifts), default=last)
     return {
         "earned": means[half, chosen[half]].mean(),
         "random": means[half].mean(),
@@ -158,6 +220,9 @@ def main():
     parser.add_argument(
         "--first", type=int, choices=[0, 1], default=0, help="worlds to choose on, or to report"
     )
+    parser.add_argument(
+        "--changing", action="store_true", help="worlds in which something changes or is rare"
+    )
     parser.add_argument("--runs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tell", action="store_true", help="print a line for each world")
@@ -165,13 +230,15 @@ def main():
     warnings.simplefilter("ignore")
     # Eight kinds can't be learned, and come four times: twice in each half, once with either policy.
     numbered = [
-        (number, world)
+        (number, (number // 4 + number // 32) % 2, world)
         for number, world in enumerate(worlds())
         if (number // 2 + number // 16) % 2 == asked.first
     ]
-    began, lost, silent, worth, costs = time.process_time(), [], [], [], []
-    for number, world in numbered:
-        policy = ("PrivateLinear", "FLIPHAT")[(number // 4 + number // 32) % 2]
+    if asked.changing:
+        numbered = [(100 + at, at % 2, world) for at, world in enumerate(changing(asked.first))]
+    began, lost, silent, faulty, worth, costs = time.process_time(), [], [], [], [], []
+    for number, which, world in numbered:
+        policy = ("PrivateLinear", "FLIPHAT")[which]
         runs = {
             guard: [play(world, number, policy, asked.seed + run, guard) for run in range(asked.runs)]
             for guard in (True, False)
@@ -184,7 +251,9 @@ def main():
                 spoken.append(bool(one["said"]))
                 if one["earned"] < 0.95 * other and other - one["earned"] > 3 * one["error"]:
                     lost.append((spoken[-1], number, guard))
-                if one["earned"] > 0.9 * best:
+                if world.faulty:
+                    faulty.append(spoken[-1])
+                elif one["earned"] > 0.9 * best:
                     silent.append((spoken[-1], number, one["said"]))
         error = np.mean([one["error"] for one in runs[True]])
         if abs(earned[False] - np.mean(floor)) > 3 * error:
@@ -201,10 +270,15 @@ def main():
     print(f"{len(numbered)} worlds, {asked.runs} runs each, with and without the guard")
     print(f"lost: health speaks in {sum(one[0] for one in lost)} of {len(lost)} runs")
     print(f"earned: health speaks in {sum(one[0] for one in silent)} of {len(silent)} runs")
+    if faulty:
+        print(f"told wrongly, or no rewards: health speaks in {sum(faulty)} of {len(faulty)} runs")
     for said, number, words in silent:
         if said and asked.tell:
             print(f"    {number}: {words}")
-    print(f"guard, {len(worth)} worlds: over the better of both at least {min(worth, default='-')}")
+    worst = ", ".join(f"{value:.3f} ({number})" for value, number in sorted(worth) if value < 0.97)
+    mean = np.mean([one[0] for one in worth])
+    print(f"guard, over the better of both: mean of {len(worth)} worlds {mean:.3f}")
+    print(f"    below .97: {worst or 'none'}")
     print(f"guard, where the policy is right: {np.mean([one[0] for one in costs]):.4f}, lowest {min(costs)}")
     print(f"{time.process_time() - began:.0f} s of processor time")
 

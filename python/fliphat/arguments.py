@@ -21,6 +21,14 @@ def positive(name: str, value: object) -> float:
     return number
 
 
+def not_negative(name: str, value: object) -> float:
+    """Return ``value`` as a finite float, zero allowed."""
+    number = real(name, value)
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+    return number
+
+
 def within(name: str, value: object, low: float, high: float) -> float:
     """Return ``value`` as a float in ``low..high``, both ends allowed."""
     number = real(name, value)

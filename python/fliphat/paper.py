@@ -173,9 +173,9 @@ class Fliphat:
         self.x_max = math.sqrt(2 * math.log(d)) if x_max is None else arguments.positive("x_max", x_max)
         self._rng, self._ties = rng, np.random.default_rng() if rng is None else rng
         self.guarantee = Guarantee(
-            epsilon=epsilon, delta=delta, rho=None, setting="bandit", rounds_per_user=1,
-            user_ids_checked=False, mechanism="laplace", value_noise="laplace", calibration="paper",
-            seeded=rng is not None, noise_shortfall=4 * self.x_max,
+            epsilon=epsilon, delta=delta, rho=None, setting="bandit", rounds_per_user=1, mechanism="laplace",
+            value_noise="laplace", calibration="paper", seeded=rng is not None,
+            noise_shortfall=4 * self.x_max,
         )  # fmt: skip
         warnings.warn(f"No privacy is proven: {self.guarantee.reasons[0]}", PrivacyWarning, stacklevel=2)
         self.episode, self.length, self.beta = 0, 1, np.zeros(d)  # l; N_l, which is t_l, too; beta-hat_l

@@ -114,3 +114,13 @@ def test_ctrl_c_in_the_middle_of_processes_leaves_a_report(tmp_path):
     shown, errors = started.communicate(timeout=120)
     assert started.returncode == 130 and "Traceback" not in errors
     assert "Stopped early" in shown and (out / "report.html").exists()
+
+
+def test_a_misspelt_flag_is_answered_with_the_nearest(capsys):
+    for typed, meant in (("--lable", "--label"), ("--polcy", "--policy"), ("--missng=drop", "--missing")):
+        with pytest.raises(SystemExit):
+            cli.main(["simulate", "pilot.csv", typed, "arm"])
+        assert f"did you mean {meant}?" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["simulate", "pilot.csv", "--qqqq", "arm"])
+    assert "did you mean" not in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from fliphat.environments import AR1, hard_instance, margin_family
-from fliphat.environments.hardness import hard_coefficient
+from fliphat.environments.hard import hard_coefficient
 
 
 def gaps(env, rounds):

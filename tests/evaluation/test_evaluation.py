@@ -90,7 +90,7 @@ def test_predictions_never_see_their_own_round() -> None:
     changed = log.rewards.copy()
     changed[7] += 100.0
     other = Log(log.arms, log.probabilities, changed, 3, log.contexts)
-    from fliphat.evaluation.outcome import predict_rewards
+    from fliphat.evaluation.estimators import predict_rewards
 
     assert np.array_equal(predict_rewards(log)[7], predict_rewards(other)[7])
     assert not np.array_equal(predict_rewards(log), predict_rewards(other))

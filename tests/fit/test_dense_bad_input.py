@@ -78,7 +78,7 @@ REWARDS = {
 @pytest.mark.parametrize("kind", REWARDS)
 def test_rewards_that_say_nothing_are_foreseen_as_they_are(kind):
     rng = np.random.default_rng(5)
-    policy = policy_of()
+    policy = policy_of(guard=False)  # a guard looks for rewards elsewhere where most are outside the range
     played(policy, 3000, normal, REWARDS[kind], rng)
     known = policy._look().known
     foreseen = known.coefficients[:, -1].mean()
@@ -86,6 +86,15 @@ def test_rewards_that_say_nothing_are_foreseen_as_they_are(kind):
     expected = {"all above the range": 0.5, "all equal": 0.0}.get(kind, -0.5)
     if kind != "all missing":  # noise alone, which may say anything within the range
         assert abs(foreseen - expected) < 0.3
+
+
+@pytest.mark.parametrize("kind", REWARDS)
+def test_a_guard_that_looks_for_rewards_elsewhere_stays_finite(kind):
+    policy = policy_of()
+    played(policy, 3000, normal, REWARDS[kind], np.random.default_rng(5))
+    known = policy._look().known
+    assert np.isfinite(known.reward_range).all() and np.isfinite(known.draws).all()
+    assert (known.reward_range != (0, 1)) == ("the range" in kind)
 
 
 def test_an_arm_whose_rewards_never_come_is_neither_best_nor_worst_for_sure():

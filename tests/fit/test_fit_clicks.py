@@ -68,7 +68,7 @@ def test_candidates_are_not_picked_for_having_a_mean(log_odds):
 
     def mean_of_a_column_that_does_not_matter(fit):
         # Always 1: its gradient is the residual, a click's or that of no click.
-        clip = open_episode(knowing(fit, log_odds), fit.told).pick_clip
+        clip = open_episode(knowing(fit, log_odds), fit.given).pick_clip
         return likely * min(1 - likely, clip) - (1 - likely) * min(likely, clip)
 
     assert abs(mean_of_a_column_that_does_not_matter(fit)) < 1e-9
@@ -79,11 +79,11 @@ def test_candidates_are_not_picked_for_having_a_mean(log_odds):
 def test_the_typical_score_is_that_of_columns_at_their_means():
     fit, at_zero = fit_of("logistic"), fit_of("logistic", mean_scores=False)
     known = knowing(fit, -1.0, coefficient=2.0, mean=0.9)
-    assert 0 < plans.typical_score(known, fit.told)[0] < 0.8
-    assert plans.typical_score(known, at_zero.told)[0] < -0.5
+    assert 0 < plans.typical_score(known, fit.given)[0] < 0.8
+    assert plans.typical_score(known, at_zero.given)[0] < -0.5
     # Three quarters of rounds are clicked: no click is then the larger residual.
     known = knowing(fit, -1.0, coefficient=2.1 / 0.9, mean=0.9)
-    assert plans.largest_residual(known, fit.told) == pytest.approx(0.75, abs=0.03)
+    assert plans.largest_residual(known, fit.given) == pytest.approx(0.75, abs=0.03)
 
 
 def test_what_may_be_noise_counts_for_less_where_arms_are_scored():
@@ -122,30 +122,32 @@ def test_the_intercept_may_follow_columns_that_come_and_go():
 def test_constants_of_clicks_kept_by_the_version_before_do_what_they_did():
     fit = fit_of("logistic")
     added = ("whole_picks", "mean_scores", "drift_of_one", "shrink")
-    now = written_constants(class_tuning(fit.told.mu))
+    now = written_constants(class_tuning(fit.given.mu))
     record = {name: now[name] for name in now if name not in added}
     before = make_fit(dataclasses.replace(fit.settings, constants=read_constants(record)))
     known = knowing(before, -1.0, coefficient=2.0, mean=0.9)
-    assert plans.typical_score(known, before.told)[0] < -0.5  # at zero, as it was
-    r, rare = known.residual_size, plans.rare_residual(known, before.told)
+    assert plans.typical_score(known, before.given)[0] < -0.5  # at zero, as it was
+    r, rare = known.residual_size, plans.rare_residual(known, before.given)
     own = known.context_size
-    clip = open_episode(known, before.told).pick_clip
-    assert clip == pytest.approx(own * max(before.told.tuning.pick_clip * r, rare))
+    clip = open_episode(known, before.given).pick_clip
+    assert clip == pytest.approx(own * max(before.given.tuning.pick_clip * r, rare))
 
 
 def test_classes_of_one_data_set_keep_their_constants():
     settings = Settings.checked(dim=50, sparsity=10, epsilon=1.0, delta=1e-5, loss="logistic", fit=Pursuit())
     fit = PartsFit(settings, rows=4000)
-    assert fit.pursuit.told.tuning == class_tuning(fit.pursuit.told.mu) != click_tuning(fit.pursuit.told.mu)
+    assert (
+        fit.pursuit.given.tuning == class_tuning(fit.pursuit.given.mu) != click_tuning(fit.pursuit.given.mu)
+    )
 
 
 def test_columns_that_are_rarely_there_are_not_blown_up():
     fit = fit_of("logistic")
     known = dataclasses.replace(knowing(fit, 0.0), moments=np.diag([1.0, 0.01]))
-    largest = np.abs(open_episode(known, fit.told).whiten).max()
-    assert largest <= 1 / math.sqrt(fit.told.tuning.whitened_from) + 1e-9
+    largest = np.abs(open_episode(known, fit.given).whiten).max()
+    assert largest <= 1 / math.sqrt(fit.given.tuning.whitened_from) + 1e-9
     blown = fit_of("logistic", whitened_from=0.0)
-    assert np.abs(open_episode(known, blown.told).whiten).max() > 2
+    assert np.abs(open_episode(known, blown.given).whiten).max() > 2
 
 
 def test_the_squared_loss_knows_nothing_of_this():
@@ -153,7 +155,7 @@ def test_the_squared_loss_knows_nothing_of_this():
         fit_of("squared"),
         fit_of("squared", log_odds=0.1, whole_residuals=9.0, whitened_from=9.0, whole_picks=9.0),
     )
-    assert plain.settings.constants == tuning(plain.told.mu)
+    assert plain.settings.constants == tuning(plain.given.mu)
     first, second = (fit.plan(0, fit.begin()) for fit in (plain, other))
     assert first.steps.value_clip == second.steps.value_clip
     assert first.steps.pick_clip == second.steps.pick_clip

@@ -169,7 +169,7 @@ class TestFurtherPicks:
         assert second == (2 if follows else 1 - first)
 
     def test_regressions_and_clicks_pick_at_once(self) -> None:
-        assert PartsFit(settings(), rows=5000).pursuit.told.tuning.pursued == 0
+        assert PartsFit(settings(), rows=5000).pursuit.given.tuning.pursued == 0
         assert click_tuning(0.5).pursued == 0 < tuning(0.5).pursued
 
 
@@ -396,7 +396,7 @@ class TestWhatIsTypical:
 
     def test_a_new_column_is_expected_without_a_mean(self) -> None:
         fit, known = self.known()
-        new = open_episode(known, fit.told).foreseen[0, 1 + len(known.columns) :]
+        new = open_episode(known, fit.given).foreseen[0, 1 + len(known.columns) :]
         assert np.abs(new).max() < 0.1
 
     def test_the_public_columns_would_say_otherwise(self) -> None:
@@ -415,13 +415,13 @@ class TestMeanReward:
 
     def test_it_is_doubted_until_it_can_be_measured(self) -> None:
         fit, known = self.after_one_fit(8.0)
-        assert known.covariance[0, 0] >= (0.99 * fit.told.tuning.intercept_prior * known.residual_size) ** 2
+        assert known.covariance[0, 0] >= (0.99 * fit.given.tuning.intercept_prior * known.residual_size) ** 2
 
     def test_it_is_not_doubted_where_it_was_measured(self) -> None:
         shares = []
         for seed in range(8):
             fit, known = self.after_one_fit(0.0, seed)
-            prior = fit.told.tuning.intercept_prior * known.residual_size
+            prior = fit.given.tuning.intercept_prior * known.residual_size
             shares.append(known.covariance[0, 0] / prior**2)
         assert np.median(shares) < 0.5**2
 
@@ -498,7 +498,7 @@ class TestKnown:
     def test_nothing_private_is_needed_to_plan(self) -> None:
         fit = PursuitFit(settings())
         known = fit.begin()
-        assert open_episode(known, fit.told).rows == fit.least_rows(0) == fit.plan(0, known).rows
+        assert open_episode(known, fit.given).rows == fit.least_rows(0) == fit.plan(0, known).rows
 
 
 class TestSettings:
@@ -523,7 +523,7 @@ class TestSettings:
         clips = {}
         for centre, fit in fits.items():
             size = 1.2533 * 2 * centre * (1 - centre)
-            known = centred(fit.begin(), fit.told, centre, size)
-            clips[centre] = open_episode(known, fit.told).value_clip
+            known = centred(fit.begin(), fit.given, centre, size)
+            clips[centre] = open_episode(known, fit.given).value_clip
         assert clips[0.02] > 0.9
         assert clips[0.5] < 0.4

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, Pursuit, _native
+from fliphat.fit.pursuit.plan import _factor, priced_noise
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import epsilon_from_rho
 
@@ -127,3 +128,16 @@ def test_every_episode_asks_for_the_noise_that_k_rounds_of_a_user_need(users: in
     for episode in recorded:
         claimed = epsilon_from_rho(Fraction(composition.zcdp(episode.events)) * users**2, DELTA)
         assert 0.98 * 2.0 < claimed <= 2.0 * (1 + 1e-6)
+
+
+def test_noise_does_not_depend_on_what_else_was_priced() -> None:
+    fit = FLIPHAT(dim=60, sparsity=6, epsilon=2.0, delta=1e-3)._fit
+    t = fit.given.tuning
+    shares = {"picks": t.late_pick_share, "moments": t.moment_share, "size": t.size_share, "board": 0.02}
+    shares["gradient"] = 1 - sum(shares.values())
+    found = []
+    for columns in ((2, 6), (6, 2), (9, 6)):
+        for kept in (priced_noise, _factor):
+            kept.cache_clear()
+        found.append({m: priced_noise(fit._claim, m, 1, tuple(shares.items())).noise for m in columns}[6])
+    assert found[0] == found[1] == found[2]

@@ -6,7 +6,7 @@ import pytest
 import observed_draws
 from fliphat import FLIPHAT, Iht, PrivateLinear, PrivateSparseRegressor, _native, kernels
 from fliphat.fit.pursuit import fit as pursuit
-from fliphat.lab.peers.statistics.noise import Noise
+from fliphat.lab.peers.sums import Noise
 
 X = np.random.default_rng(0).standard_normal((600, 8))
 
@@ -100,8 +100,7 @@ def test_control_a_draw_outside_of_a_fit_is_noticed(draws_are_charged):
 
 
 def test_peers_draw_what_their_statistics_were_priced_for(draws_are_charged, monkeypatch):
-    from fliphat.lab.peers.statistics import Moments
-    from fliphat.lab.peers.statistics.noise import price
+    from fliphat.lab.peers.sums import Moments, price
 
     statistic = Moments(2, product_clip=1.0)
     noise = Noise(statistic, price(statistic, 1, epsilon=1.0, delta=0.01).noise[0], None)

@@ -3,8 +3,7 @@
 import numpy as np
 
 from fliphat.contexts import Encoder
-from fliphat.lab.tables.results import result_of
-from fliphat.lab.tables.runs import WINDOWS, TableRun
+from fliphat.lab.tables.runs import WINDOWS, TableRun, result_of
 from fliphat.lab.tables.study import TableStudy
 
 RANDOM, CONSTANT = 0.33, 0.5

@@ -20,7 +20,7 @@ from fliphat.fit import dense
 from fliphat.fit.dense import parts as dense_parts
 from fliphat.fit.iht import run
 from fliphat.fit.pursuit import fit as pursuit
-from fliphat.lab.peers.statistics import noise as peers
+from fliphat.lab.peers import sums as peers
 from fliphat.privacy import composition
 from fliphat.privacy.accounting import pure_dp_zcdp
 from fliphat.privacy.composition import Gaussian, Pick

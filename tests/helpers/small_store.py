@@ -1,5 +1,8 @@
 """A small policy in a store, opened again and again, and cut off at its durable points."""
 
+import sqlite3
+from contextlib import closing, contextmanager
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -65,3 +68,14 @@ def crash_at(monkeypatch, number, action):
         patch.setattr(faults, "reached", reached)
         with pytest.raises(Crash):
             action()
+
+
+@contextmanager
+def reader(path):
+    """Somebody who reads the store's file all the time, as a backup or `fliphat verify` does."""
+    with closing(
+        sqlite3.connect(f"file:{path}/policy.sqlite3?mode=ro", uri=True, isolation_level=None)
+    ) as one:
+        one.execute("BEGIN")
+        one.execute("SELECT count(*) FROM fliphat_rounds").fetchall()
+        yield

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fliphat.lab.display.palette import DARK, GROUNDS, LIGHT, LINES, TEXTS, contrast, css, themed
+from fliphat.lab.display.figure_style import DARK, GROUNDS, LIGHT, LINES, TEXTS, contrast, css, themed
 
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])

@@ -8,7 +8,7 @@ import pytest
 
 import fliphat
 from fliphat.lab.planning import output as plans
-from fliphat.lab.tables.figure import draw as draw_study
+from fliphat.lab.tables.output import draw as draw_study
 from invented_study import study
 
 ROOT = Path(__file__).parents[2]

@@ -340,6 +340,14 @@ MUTANTS = [
         "everyone, once the budget is spent",
     ),
     Mutant(
+        "a ledger that takes a release of one row for one of several",
+        "python/fliphat/privacy/ledger.py",
+        "if noise.users != 1 or noise.beside or rows != 1:",
+        "if noise.users != 1 or noise.beside:",
+        "tests/privacy/test_ledger.py::test_a_release_priced_for_one_row_is_not_written_down_for_several",
+        "people with several rows",
+    ),
+    Mutant(
         "a ledger that forked children spend",
         "python/fliphat/privacy/ledger_file.py",
         "if self._owner != (process.token, os.getpid()):",
@@ -496,8 +504,8 @@ MUTANTS = [
     Mutant(
         "a load that is cut off has consumed its file",
         "python/fliphat/policies/live.py",
-        "            policy._unload(Path(path))\n",
-        "",
+        "            if file.consumed and",
+        "            if not file.consumed and",
         "tests/store/test_cuts.py::test_a_call_cut_off_before_some_lines[('load', 'FLIPHAT', 'memory')]",
         "everything that a saved policy had learned",
     ),

@@ -10,7 +10,7 @@ import pytest
 from code_names import ROOT
 from fliphat import kernels, paper, simulation
 from fliphat.environments import SparseLinear
-from fliphat.lab.experiments.run import factories
+from fliphat.lab.experiments import factories
 from fliphat.paper import Fliphat, n_iht, peeling, printed_constants_buy
 from fliphat.policies.types import Policy
 from fliphat.privacy import PrivacyWarning

@@ -4,16 +4,18 @@ import dataclasses
 import pickle
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fliphat import FLIPHAT, Iht, PrivateLinear, Pursuit
 from fliphat.environments import SparseLinear
-from fliphat.fit.board import Interval
+from fliphat.fit.board import Earned, Interval
+from fliphat.fit.dense.known import afresh
 from fliphat.fit.known import KnownEstimate, SparseEstimate
 from fliphat.policies import Health, HealthWarning
-from fliphat.policies.health import _unknown, examine
+from fliphat.policies.health import _uniform, _unknown, examine
 from fliphat.policies.linear_rule import LinearRule
 from fliphat.policies.scoreboard import Scoreboard
 from fliphat.policies.types import EpisodeFacts
@@ -54,7 +56,10 @@ def assert_silent(seed, fit):
 def assert_says_what_is_known(policy):
     """A first, short episode is all that is known of uniform play: where it says too little, that is said."""
     lift = policy.scoreboard.lift
-    if lift is not None and lift.low <= 0 <= lift.high:
+    if policy.scoreboard.recent is None:
+        told = "what the policy earns is not measured with this fit: its estimates alone were looked at"
+        assert str(policy.health) == told
+    elif lift is not None and lift.low <= 0 <= lift.high:
         assert str(policy.health).startswith("not known yet whether the policy earns more than uniform play")
     else:
         assert str(policy.health) == "no sign of trouble"
@@ -207,25 +212,34 @@ def test_a_lift_that_is_not_known_yet_is_said_and_one_that_is_known_is_not():
 
 
 @pytest.mark.parametrize("flips", [True, False])
-def test_rewards_that_fall_to_what_uniform_play_earns_are_named(flips):
+def test_rewards_that_change_are_named(flips):
     policy = PrivateLinear(4, 4, 10.0, 1e-5, context_norm=2.0, guard=False, seed=0)
     few(policy, 3_000, lambda arms: 0.2 + 0.15 * arms, 4)
     few(policy, 2_500, (lambda arms: 0.65 - 0.15 * arms) if flips else (lambda arms: 0.2 + 0.15 * arms), 4)
-    assert ("at first and" in str(policy.health)) is flips, str(policy.health)
+    assert bool(re.match("rewards changed by round [34],", str(policy.health))) is flips, str(policy.health)
     assert policy.health.ok is not flips
+
+
+#: Arms whose mean is known as well as uniform play.
+ALIKE = {arm: Interval(0.5, 0.01 * 2**0.5) for arm in range(2)}
+
+#: Stands for what a fit knows that releases what it earns.
+MEASURES = SimpleNamespace(earned=Earned())
 
 
 def test_a_lift_shows_when_it_was_said_to():
     uniform, lift = Interval(0.5, 0.01), 0.03
     for error in (0.016, 0.05):
-        board = Scoreboard(uniform=uniform, recent=Interval(0.53, error), arms={0: Interval(0.5, 0.01)})
-        said = _unknown([facts([0.0], 0)] * 100, board, True, 10)  # 1 000 rounds
+        board = Scoreboard(uniform=uniform, recent=Interval(0.53, error), arms=ALIKE)
+        said = _unknown(None, [facts([0.0], 0)] * 100, board, MEASURES, 10)  # 1 000 rounds
         rounds = float(said.split("from about ")[1].split(" rounds")[0].replace(",", ""))
         then = Interval(0.53, error * (1_000 / rounds) ** 0.5).less(uniform)
         assert abs(then.low) < 0.05 * lift
     # What uniform play is known by hides a smaller one for ever.
-    board = Scoreboard(uniform=uniform, recent=Interval(0.51, 0.02), arms={0: Interval(0.5, 0.01)})
-    assert "one above 0.02 could be seen with more rounds" in _unknown([facts([0.0], 0)], board, True, 10)
+    board = Scoreboard(uniform=uniform, recent=Interval(0.51, 0.02), arms=ALIKE)
+    assert "one above 0.02 could be seen with more rounds" in _unknown(
+        None, [facts([0.0], 0)], board, MEASURES, 10
+    )
 
 
 def test_what_was_cut_before_rewards_were_found_is_not_taken_for_what_was_earned():
@@ -238,6 +252,81 @@ def test_what_was_cut_before_rewards_were_found_is_not_taken_for_what_was_earned
             won = rng.random(len(decisions.arms)) < np.array([0.1, 0.2, 0.7])[decisions.arms]
             policy.update_batch(decisions, won - 50.0)
     assert policy._engine.known.began > 3 and policy.health.ok, str(policy.health)
+
+
+@pytest.mark.parametrize(
+    ("board", "known", "words"),
+    [
+        (Scoreboard(), {}, "nothing was measured yet of what the policy earns: the next release, after 10 "),
+        (Scoreboard(uniform=Interval(0.5, 0.1)), {}, "only uniform play was measured yet, which earns 0.5 ("),
+        (Scoreboard(recent=Interval(0.4, 0.1)), {}, "only the policy was measured yet, which earns 0.4 ("),
+        (
+            Scoreboard(),
+            {"changed": 4},
+            "what the policy's own choices earn is being measured anew: the next ",
+        ),
+        (Scoreboard(fallback="uniform"), {}, "what the policy's own choices earn is being measured anew"),
+        (
+            Scoreboard(uniform=Interval(0.5, 0.1), recent=Interval(0.9, 0.1), arms={"a": Interval(1, 1)}),
+            {},
+            "there is one arm, so nothing to choose: it earns 0.90 +- 0.20",
+        ),
+    ],
+)
+def test_what_was_not_measured_is_said(board, known, words):
+    known = SimpleNamespace(earned=Earned(), **known)
+    assert _unknown(None, [facts([0.0], 0)], board, known, 10).startswith(words)
+
+
+def test_arms_tell_what_uniform_play_earns_unless_the_first_episode_contradicts_them():
+    first = Interval(0.3, 0.05)
+    for level, expected in ((0.32, Interval(0.32, 0.01)), (0.45, first)):
+        arms = {arm: Interval(level, 0.1) for arm in range(100)}
+        found = _uniform(Scoreboard(arms=arms), first)
+        assert found == pytest.approx(expected)
+
+
+def test_a_fit_that_measures_nothing_never_says_that_all_is_well():
+    for episodes, words in (("doubling", "with this fit"), ("equal", "its estimates alone were looked at")):
+        settings = SimpleNamespace(episodes=episodes)
+        said = _unknown(settings, [facts([0.0], 0)] * 20, Scoreboard(), SimpleNamespace(), 10)
+        assert said.startswith("what the policy earns is not measured") and said.endswith(words)
+
+
+def test_a_policy_learns_anew_when_rewards_change_and_not_when_they_do_not():
+    """Without its old totals it earns what the arms that are better now do; the word goes when that is known."""
+
+    def play(change):
+        rng, won, said = np.random.default_rng(1), [], []
+        policy = PrivateLinear(4, 4, 10.0, 1e-5, context_norm=2.0, seed=1)
+        while policy.rounds < 24_000:
+            decisions = policy.select_batch(rng.uniform(-1, 1, (policy.remaining, 4)))
+            arms = 3 - decisions.arms if change and policy.rounds > 6_000 else decisions.arms
+            won.append((0.1 + 0.2 * arms).mean())
+            policy.update_batch(decisions, (rng.random(len(arms)) < 0.1 + 0.2 * arms).astype(float))
+            said.append("rewards changed by round" in str(policy.health))
+        return policy, won, said
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HealthWarning)
+        policy, won, said = play(True)
+    assert 6_000 < sum(one.rounds for one in policy.history[: policy._engine.known.changed]) < 9_000
+    assert any(said) and not said[-1] and won[-1] > 0.67 and str(policy.health) == "no sign of trouble"
+    assert (
+        policy.scoreboard.best_arm == 0
+        and policy.scoreboard.uniform.low < 0.4 < policy.scoreboard.uniform.high
+    )
+    steady, won, said = play(False)
+    assert steady._engine.known.changed == 0 and won[-1] > 0.67 and not any(said)
+    assert steady.guarantee == policy.guarantee
+    # Anew costs nothing: each part has the noise that it had, and the total of arms begins without a row.
+    fit, known = policy._fit, steady._engine.known
+    other = afresh(known)
+    before, after = (fit.plan(known.episodes, one).steps for one in (known, other))
+    assert {name: step.variance for name, step in before.items()} == {
+        name: step.variance for name, step in after.items()
+    }
+    assert after["arms"].before.releases == 0 < before["arms"].before.releases and other.fresh
 
 
 # PrivateLinear

@@ -1,5 +1,6 @@
 """One file, one live copy: saving hands over, loading consumes, damage is refused."""
 
+import io
 import os
 import stat
 
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from flat_options import nested
 from fliphat import FLIPHAT, Iht
 from fliphat.policies import CopyError, SnapshotError, StoreError
-from fliphat.policies.engine import faults, files, snapshot
+from fliphat.policies.engine import faults, files, snapshot, state
 from policy_model import DIM, Fits
 
 
@@ -130,6 +131,43 @@ def test_functions_must_be_given_again(tmp_path):
     assert FLIPHAT.load(file, fit=Iht(iterations=lambda n: 1)).rounds == 0
 
 
+def test_a_load_that_failed_does_not_keep_the_file_locked(tmp_path):
+    policy, file = make(iterations=lambda n: 1), tmp_path / "file"
+    play(policy, 1, 3)
+    policy.save(file)
+    with pytest.raises(ValueError, match="iterations was a function") as kept:  # and with it what was read
+        FLIPHAT.load(file)
+    assert FLIPHAT.load(file, fit=Iht(iterations=lambda n: 1)).rounds == 3
+    assert kept.value is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_that_was_forked_during_a_save_does_not_keep_the_file_locked(tmp_path, monkeypatch):
+    policy, file, (ended, end) = make(), tmp_path / "file", os.pipe()
+    play(policy, 1, 3)
+    children = []
+
+    def fork(point):
+        if point == "unsealed":
+            child = os.fork()
+            if child == 0:
+                os.close(end)
+                os.read(ended, 1)  # lives until the test is over
+                os._exit(0)
+            children.append(child)
+
+    monkeypatch.setattr(faults, "reached", fork)
+    try:
+        policy.save(file)
+        assert children and FLIPHAT.load(file).rounds == 3
+    finally:
+        os.close(end)
+        os.close(ended)
+        for child in children:
+            os.waitpid(child, 0)
+
+
 class Cut(BaseException):
     pass
 
@@ -189,6 +227,58 @@ def test_a_load_cut_off_leaves_one_copy(tmp_path, monkeypatch, point):
             FLIPHAT.load(tmp_path / "file")
     # Cut off after the mark, nobody has the policy: it is saved again.
     assert live_copies(tmp_path, policy, fits) == 1
+
+
+def test_a_load_that_was_cut_off_is_not_saved_again_beside_whoever_loads_the_file_next(tmp_path, monkeypatch):
+    policy, file = make(), tmp_path / "file"
+    policy.save(file)  # without rows, which keep the file locked for as long as they are read
+    loaded, close = [], io.FileIO.close
+
+    class File(io.FileIO):
+        def close(self):
+            close(self)
+            if not loaded:  # another process, as soon as the lock is free
+                monkeypatch.undo()
+                loaded.append(FLIPHAT.load(file))
+
+    cut_at(monkeypatch, "before consume")
+    monkeypatch.setattr(io, "FileIO", File)
+    with pytest.raises(Cut):
+        FLIPHAT.load(file)
+    fits = Fits(monkeypatch)
+    assert not list(tmp_path.iterdir())
+    assert live_copies(tmp_path, loaded[0], fits) == 1
+
+
+def test_of_two_policies_that_are_saved_to_one_file_at_once_one_lives_on(tmp_path, monkeypatch):
+    one, other, file, told = make(), make(), tmp_path / "file", []
+    play(one, 1, 3)
+    play(other, 2, 5)
+
+    def save_the_other(point):
+        if point in ("unsealed", "sealed") and point not in told:
+            told.append(point)
+            with pytest.raises(SnapshotError, match="in use by another process or another policy"):
+                other.save(file)
+
+    monkeypatch.setattr(faults, "reached", save_the_other)
+    one.save(file)
+    assert told == ["unsealed", "sealed"]
+    with pytest.raises(SnapshotError, match="path must be a new file"):
+        other.save(file)
+    assert other.select(np.ones((2, DIM)), user=9).id == 6 and FLIPHAT.load(file).rounds == 3
+
+
+def test_a_file_that_was_sealed_while_another_policy_was_on_its_way_there_stays(tmp_path, monkeypatch):
+    one, other, file = make(), make(), tmp_path / "file"
+    play(one, 1, 3)
+    late = snapshot.Saving(file)  # the name was free
+    one.save(file)
+    with pytest.raises(SnapshotError, match="path must be a new file"):
+        late.write(*state.to_arrays(other._engine))
+    late.discard()
+    late.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["file"] and FLIPHAT.load(file).rounds == 3
 
 
 def test_a_failed_write_leaves_the_policy_alive(tmp_path, monkeypatch):

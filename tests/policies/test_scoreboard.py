@@ -184,9 +184,31 @@ def test_where_rewards_are_is_learned_with_a_small_budget_too(shift, paid):
     assert abs(mean - shift - paid * own[0] / own[1]) < 3 * error < 0.5 * paid
 
 
-def test_a_range_that_is_given_stays():
-    policy, _ = named(paid=1_000.0)
+@pytest.mark.parametrize("more", [{"shift": 30.0, "guard": False}, {"paid": 3.0}])
+def test_a_range_that_is_given_stays_without_a_guard_and_where_few_rewards_are_outside(more):
+    chances = CHANCES if "shift" in more else 0.5 * CHANCES  # at most 35 % of rewards are 3
+    policy, _ = named(chances=chances, **more)
     assert policy._engine.known.reward_range == (0, 1) and policy._engine.known.began == 0
+    assert "of rewards are outside reward_range = (0, 1)" in str(policy.health)
+
+
+@pytest.mark.parametrize(("shift", "paid"), [(30.0, 9.0), (-4.0, 1.0), (2.0, 5.0)])
+def test_the_guard_leaves_a_range_that_most_rewards_are_outside_of(shift, paid):
+    """While all of them are cut to one end arms are alike; the price is that of the range that was given."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HealthWarning)
+        policy, means = named(20_000, epsilon=10.0, shift=shift, paid=paid)
+        given, lost = named(20_000, epsilon=10.0, shift=shift, paid=paid, guard=False)
+    low, high = policy._engine.known.reward_range
+    assert low < shift and shift + paid < high and high - low < 40 * paid
+    assert means[-1] > 0.65 > 0.6 > np.mean(lost[-5:])
+    said = str(policy.health)
+    assert said.startswith("most rewards are outside reward_range = (0, 1), so the guard expects them in (")
+    assert f"in ({low:.3g}, {high:.3g}) now" in said
+    assert policy.guarantee == given.guarantee
+
+
+def test_a_range_gets_wider_where_rewards_are_clearly_cut():
     clipped, narrow = (dataclasses.replace(earned(0.5), clipped=count) for count in (5_000.0, 0.0))
     assert Earned(uniform=clipped).better_range((0.0, 1.0)) is not None
     assert Earned(uniform=narrow).better_range((0.0, 1.0)) is None
@@ -327,7 +349,7 @@ def test_rounds_that_bring_their_arms_have_none_to_change():
 
 #: What health says of bad input, where it is more than that nothing is known.
 SAID = {
-    "outside": r"100% .* of rewards are outside reward_range = \(0, 1\) .*the mean of what was kept is 1 .*wider",
+    "outside": r"most rewards are outside reward_range = \(0, 1\), so the guard expects them in \(.*give that",
     "missing": "only .*of rounds could be learned from: rewards did not come",
     "nan": "only .*of rounds could be learned from: .*contexts were not finite",
     "equal": "rewards hardly differ: all are about 0.5",
@@ -408,7 +430,7 @@ def test_the_range_that_health_gives_cuts_less_and_at_last_nothing():
     for _ in range(8):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HealthWarning)
-            policy, _ = named(epsilon=10.0, paid=3.0, shift=20.0, reward_range=given)
+            policy, _ = named(epsilon=10.0, paid=3.0, shift=20.0, reward_range=given, guard=False)
         ranges.append(given)
         if policy.health.ok:
             break

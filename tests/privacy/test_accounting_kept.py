@@ -5,7 +5,6 @@ import pytest
 from flat_options import nested
 from fliphat import FLIPHAT, Iht, Store
 from fliphat.fit.options import Pursuit
-from fliphat.fit.settings import complete
 from fliphat.policies.store.opening import kept_choices
 
 PUBLIC = {"dim": 50, "sparsity": 4, "epsilon": 1.0, "delta": 0.01}
@@ -18,11 +17,6 @@ def test_a_new_store_is_priced_exactly_and_goes_on_so(tmp_path):
     assert kept_choices(Store(tmp_path / "store"))[1] == "exact"
     with FLIPHAT(**PUBLIC, store=tmp_path / "store") as policy:
         assert (policy.guarantee.accounting, policy.remaining) == ("exact", remaining)
-
-
-def test_records_without_the_field_are_of_the_first_version():
-    assert complete({})["accounting"] == "zcdp"
-    assert complete({"accounting": "exact"})["accounting"] == "exact"
 
 
 def test_nothing_is_read_from_what_is_no_store(tmp_path):

@@ -89,8 +89,8 @@ class TestGroup:
         for events in (one, other):
             factor = composition.largest_factor(1.0, 0.01, events)
             kinds.append(tuple(event.scaled(factor) for event in events))
-        alone = [group.exact(0.01, (kind,), Fraction(5), 5) for kind in kinds]
-        together = group.exact(0.01, tuple(kinds), Fraction(5), 5)
+        alone = [group.epsilon_of(Fraction(5), (0.0, 0.01), None, (kind,), 5) for kind in kinds]
+        together = group.epsilon_of(Fraction(5), (0.0, 0.01), None, tuple(kinds), 5)
         assert together > (1 - 1e-6) * max(alone) > 1.2 * min(alone)
         worst = kinds[int(np.argmax(alone))]
         assert composition.delta(min(alone), [event.scaled(5) for event in worst]) > 1.2 * 0.01

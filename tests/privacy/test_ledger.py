@@ -87,6 +87,15 @@ def test_the_order_of_fits_is_part_of_the_price():
     assert total(vector, picks) > 1.02 * total(picks, vector)
 
 
+def test_a_release_priced_for_one_row_is_not_written_down_for_several():
+    claim = PrivateSparseRegressor(rows_per_user=3, sparsity=1, solver=Iht()).fit(X, Y).guarantee_
+    priced = PricedRelease(noise=(PickNoise(47, 200),), epsilon=1.0, delta=0.01)
+    ledger = Ledger(delta=0.005)
+    with pytest.raises(ValueError, match="noise must be priced for one row of a person"):
+        ledger.spend(priced, claim)
+    assert ledger.fits == 0
+
+
 def test_a_fit_beyond_the_budget_is_refused_before_rows_are_read():
     ledger = Ledger(delta=1e-3, epsilon=1.0)
     estimator = model(ledger)

@@ -1,5 +1,6 @@
 """Priced releases: the price comes from integers, rounded up, and an unsupported claim can't be written down."""
 
+import dataclasses
 import json
 import math
 from fractions import Fraction
@@ -24,7 +25,10 @@ def test_scales_are_the_smallest_that_support_the_claim(users, accounting):
     picks, vector = release.noise
     ratio = picks.scale / 10**6
     assert vector.parts[0].sigma == pytest.approx(2 * 10**6 * ratio, rel=1e-5)
-    smaller = tuple(noise.grown(Fraction(999, 1000)) for noise in release.noise)
+    smaller = (
+        dataclasses.replace(picks, scale=math.ceil(0.999 * picks.scale)),
+        VectorNoise(*(Part(p.sensitivity_squared, math.ceil(0.999 * p.sigma)) for p in vector.parts)),
+    )
     with pytest.raises(ValueError, match="the noise costs"):
         PricedRelease(noise=smaller, epsilon=1.0, delta=0.01, users=users, accounting=accounting)
 

@@ -15,7 +15,7 @@ from fliphat import FLIPHAT, Iht, PrivateSparseRegressor
 from fliphat.environments import SparseLinear
 from fliphat.fit.pursuit.plan import priced_noise
 from fliphat.lab.experiments import Recipe, grid, makers
-from fliphat.lab.experiments.run.sweep import sweep
+from fliphat.lab.experiments.sweep import sweep
 
 CONTRIBUTING = (Path(ROOT) / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SECTION = re.search(r"^## The walk of one private row\n(.*?)^## ", CONTRIBUTING, re.S | re.M)[1]

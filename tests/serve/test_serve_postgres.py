@@ -252,6 +252,17 @@ def test_a_database_that_goes_read_only_for_a_while(url, database, start):
     assert code == 0 and name not in lines and verify_path(url).ok
 
 
+def test_a_copy_that_its_witness_refused_is_not_ready_though_it_can_be_written(url, database, start):
+    process = start(url, *NEW)
+    process.client.select(GOOD)
+    with database.connect(url) as admin:
+        admin.execute("UPDATE fliphat_episodes SET phase = 'refused'")
+    time.sleep(0.6)  # what was played shows for half a second that rounds can be
+    with Client(process.client.url, attempts=1) as asking, pytest.raises(ServerError, match="503"):
+        asking.get("/readyz")
+    assert '"reason": "the witness refuses this copy"' in process.end()[1]
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_wrong_address_is_said_once_without_the_password(database, workers):
     address = f"postgresql://fliphat:secret-word@127.0.0.1:{database.port}/nothing-here"

@@ -1,6 +1,7 @@
 """The durable policy: reopening, refusing, and being cut off at every point of every call."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import sqlite3
@@ -16,12 +17,12 @@ import scipy.sparse as sp
 
 from fliphat import FLIPHAT
 from fliphat.fit.iht.fit import IhtFit
-from fliphat.policies import StoreError
-from fliphat.policies.engine import faults
+from fliphat.policies import CopyError, StoreError
+from fliphat.policies.engine import faults, files
 from fliphat.policies.store import sqlite, tables
 from fliphat.policies.store.inspect import inspect_path
 from policy_model import DIM, GROWTH, Model, same
-from small_store import FIRST, crash_at, kill, open_store, points_of, twins
+from small_store import FIRST, crash_at, kill, open_store, points_of, reader, twins
 
 # Reopening
 
@@ -108,6 +109,72 @@ def test_a_second_process_gets_a_clear_error(tmp_path):
         open_store(tmp_path)
     policy.close()
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_of_processes_that_begin_one_store_at_once_one_plays(tmp_path):
+    """The others get a clear error, wherever they were when the first one had tidied up."""
+    fork = multiprocessing.get_context("fork")
+    told = fork.Queue()
+
+    def begin(path, began, ended):
+        began.wait(30)
+        try:
+            policy = open_store(path)
+            told.put("it plays")
+            ended.wait(30)
+            policy.close()
+        except BaseException as error:
+            told.put(repr(error))
+
+    for number in range(5):
+        began, ended = fork.Barrier(4), fork.Event()
+        given = (tmp_path / str(number), began, ended)
+        processes = [fork.Process(target=begin, args=given, daemon=True) for _ in range(4)]
+        for one in processes:
+            one.start()
+        answers = [told.get(timeout=30) for _ in processes]
+        ended.set()
+        for one in processes:
+            one.join(30)
+        assert sum("is in use by another process" in one for one in answers) == 3, answers
+        assert "it plays" in answers
+
+
+ONES = np.ones((2, DIM), np.float32)
+
+
+@pytest.mark.parametrize("act", ["select", "update", "forget", "save"])
+def test_an_owner_whose_lock_was_lost_does_nothing_after_another_opened_the_store(tmp_path, fits, act):
+    policy = open_store(tmp_path / "s")
+    decisions = [policy.select(ONES) for _ in range(FIRST)]
+    (tmp_path / "s" / "lock").unlink()  # or a file system that keeps no locks
+    with open_store(tmp_path / "s") as other:
+        call = {
+            "select": lambda: policy.select(ONES),  # which would release
+            "update": lambda: policy.update(decisions[0], 1.0),  # into rows that the other may have fitted
+            "forget": policy.forget,
+            "save": lambda: policy.save(tmp_path / "file"),
+        }[act]
+        for _ in range(2):
+            with pytest.raises((StoreError, CopyError)):
+                call()
+            call = policy.flush
+        assert not policy.history and not (tmp_path / "file").exists()
+        other.select(ONES)
+        assert len(other.history) == len(fits.calls) == 1
+
+
+def test_a_store_stays_where_it_is_when_the_working_directory_changes(tmp_path, monkeypatch, fits):
+    monkeypatch.chdir(tmp_path)
+    policy = open_store("s")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    with reader(tmp_path / "s"):  # a mark is written beside the file
+        for _ in range(FIRST + 1):
+            policy.select(ONES)
+    policy.save("file")
+    assert FLIPHAT.load(tmp_path / "elsewhere" / "file").rounds == FIRST + 1
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_other_directories_are_refused(tmp_path):
@@ -278,8 +345,9 @@ def test_opening_cut_off_after_a_commit_still_never_fits_again(tmp_path, monkeyp
 
 def test_full_durability_syncs_every_call_and_batch_does_not(tmp_path, monkeypatch):
     counts = {}
+    monkeypatch.chdir(tmp_path)
     for durability in ("full", "batch"):
-        policy, asked = open_store(tmp_path / durability, durability=durability, first_episode=50), []
+        policy, asked = open_store(durability, durability=durability, first_episode=50), []
         decision, store = policy.select(np.ones((1, DIM))), policy._engine.store
         real = store._transaction
 
@@ -293,6 +361,13 @@ def test_full_durability_syncs_every_call_and_batch_does_not(tmp_path, monkeypat
         for _ in range(9):
             policy.update(policy.select(np.ones((1, DIM))), 1.0)
         counts[durability] = sum(asked), len(asked)
+        synced = []
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path / durability)  # the log is found from everywhere
+            patch.setattr(files, "sync", lambda file, synced=synced: synced.append(os.fstat(file).st_ino))
+            policy.flush()
+        log = (tmp_path / durability / "policy.sqlite3-wal").stat().st_ino
+        assert synced == ([log] if durability == "batch" else [])  # SQLite has synced the other
         policy.close()
     assert counts == {"full": (19, 19), "batch": (0, 19)}
 

@@ -4,15 +4,16 @@ import shutil
 import sqlite3
 import time
 from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pytest
 
 from fliphat.policies import StoreError
+from fliphat.policies.engine import faults
 from fliphat.policies.store.inspect import verify_path
 from policy_model import DIM, GROWTH
-from small_store import FIRST, kill, open_store
+from small_store import FIRST, Crash, kill, open_store, reader
 
 ONES = np.ones((2, DIM), np.float32)
 
@@ -85,17 +86,6 @@ def test_random_bytes_flipped_in_each_file(tmp_path, fits):
     assert outcomes["policy.sqlite3", "opened"] and outcomes["policy.sqlite3-wal", "opened"]
 
 
-@contextmanager
-def reader(path):
-    """Somebody who reads the store's file all the time, as a backup or `fliphat verify` does."""
-    with closing(
-        sqlite3.connect(f"file:{path}/policy.sqlite3?mode=ro", uri=True, isolation_level=None)
-    ) as one:
-        one.execute("BEGIN")
-        one.execute("SELECT count(*) FROM fliphat_rounds").fetchall()
-        yield
-
-
 def without_log(path, copy):
     shutil.copytree(path, copy)
     (copy / "policy.sqlite3-wal").unlink()
@@ -132,6 +122,35 @@ def test_a_log_that_a_reader_kept_is_missed(tmp_path, fits, act):
         (store / "policy.sqlite3-released").write_bytes(b"[0, nothing")
         with pytest.raises(StoreError, match="damaged"):
             open_store(store)
+
+
+@pytest.mark.parametrize("read_meanwhile", [False, True])
+def test_a_commit_that_a_killed_process_left_in_the_log_leaves_it_before_it_is_shown(
+    tmp_path, monkeypatch, fits, read_meanwhile
+):
+    store = tmp_path / "s"
+    policy = open_store(store)
+    for _ in range(FIRST):
+        policy.update(policy.select(ONES), 1.0)
+    policy.close()
+    policy = open_store(store)
+
+    def kill_behind_the_commit(point):
+        if point == "commit durable":
+            shutil.copytree(store, tmp_path / "killed")
+            raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(faults, "reached", kill_behind_the_commit)
+        with pytest.raises(Crash):
+            policy.select(ONES)
+    with reader(tmp_path / "killed") if read_meanwhile else nullcontext():
+        again = open_store(tmp_path / "killed")
+        assert len(again.history) == 1  # shown: from now on it must not be undone
+        lost = without_log(tmp_path / "killed", tmp_path / "lost")
+    with open_store(lost) as policy:
+        assert policy.history == again.history
+    assert len(fits.calls) == 1
 
 
 def test_what_was_erased_leaves_the_log_when_its_reader_is_gone(tmp_path, fits):

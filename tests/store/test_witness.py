@@ -1,5 +1,6 @@
 """A witness outside a store: a restored copy never releases what was released already."""
 
+import os
 import shutil
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 
 from fliphat import FLIPHAT
 from fliphat.policies import StoreError
-from fliphat.policies.engine import faults, lifecycle
+from fliphat.policies.engine import faults, files, lifecycle
 from fliphat.policies.engine.witness import Record
+from fliphat.policies.store import witness as store_witness
 from fliphat.policies.store.inspect import inspect_path
 from fliphat.policies.store.witness import make_witness
 from policy_model import DIM
@@ -200,6 +202,78 @@ def test_a_damaged_witness_is_not_begun_anew(tmp_path):
         path.write_bytes(damage)
         with pytest.raises(StoreError, match="the witness can't be read: put it back as it was"):
             open_store(tmp_path / "store", witness=path)
+
+
+def test_a_link_to_a_witness_is_the_witness(tmp_path, fits):
+    """Replaced under the link's name, the file itself would show a copy what was there before."""
+    store, link = tmp_path / "store", tmp_path / "link"
+    link.symlink_to(tmp_path / "witness")
+    policy = open_store(store, witness=tmp_path / "witness")
+    play(policy)
+    policy.close()
+    shutil.copytree(store, tmp_path / "copy")
+    policy, other = (
+        open_store(store, witness=link),
+        open_store(tmp_path / "copy", witness=tmp_path / "witness"),
+    )
+    policy.select(ONES)
+    with pytest.raises(StoreError, match=REFUSED):
+        other.select(ONES)
+    assert link.is_symlink() and len(policy.history) == 1 and not other.history
+
+
+def test_a_witness_stays_where_it_is_when_the_working_directory_changes(tmp_path, monkeypatch, fits):
+    monkeypatch.chdir(tmp_path)
+    policy = open_store(tmp_path / "store", witness="witness")
+    play(policy)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    policy.select(ONES)
+    assert len(policy.history) == 1 and not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_witness_that_could_not_move_leaves_nothing_behind(tmp_path, monkeypatch, fits):
+    (tmp_path / "w").mkdir()
+    policy = open_store(tmp_path / "store", witness=tmp_path / "w" / "witness")
+    play(policy)
+
+    def full(descriptor, data):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_all", full)
+        for _ in range(3):
+            with pytest.raises(OSError, match="No space left"):
+                policy.select(ONES)
+            assert not policy.history
+    policy.select(ONES)
+    assert len(policy.history) == len(fits.calls) == 1
+    assert {one.name for one in (tmp_path / "w").iterdir()} == {"witness", "witness.lock"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_that_was_forked_while_a_witness_moved_does_not_keep_it_locked(tmp_path, monkeypatch):
+    place, (ended, end), children, sync = tmp_path / "witness", os.pipe(), [], files.sync
+
+    def fork(descriptor):
+        if not children:
+            children.append(os.fork())
+            if children[0] == 0:
+                os.close(end)
+                os.read(ended, 1)  # lives until the test is over
+                os._exit(0)
+        sync(descriptor)
+
+    monkeypatch.setattr(files, "sync", fork)
+    monkeypatch.setattr(store_witness, "_PATIENCE", 0.2)
+    try:
+        one = make_witness(place, tmp_path / "store")
+        assert one.move("p", None, Record(1, "a")) and one.move("p", Record(1, "a"), Record(2, "b"))
+    finally:
+        os.close(end)
+        os.close(ended)
+        os.waitpid(children[0], 0)
 
 
 def test_a_witness_lies_outside_its_store(place, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -18,8 +20,18 @@ class Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, epilog=epilog, **options)
 
     def error(self, message: str) -> NoReturn:
-        """Say in one line what is wrong, and leave with 2."""
+        """Say in one line what is wrong and which flag might have been meant, and leave with 2."""
+        if message.startswith("unrecognized arguments: --"):
+            wrong = message.split()[2].partition("=")[0]
+            near = difflib.get_close_matches(wrong, self._flags(), 1)
+            message += f"; did you mean {near[0]}?" if near else ""
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+    def _flags(self) -> list[str]:
+        """Return the flags of the command that was typed, or of all of them."""
+        every = {name: one for action in self._actions for name, one in dict(action.choices or {}).items()}
+        typed = {name: one for name, one in every.items() if name in sys.argv}
+        return [flag for one in (typed or every).values() for flag in one._option_string_actions]
 
 
 def command(

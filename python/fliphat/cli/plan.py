@@ -13,10 +13,22 @@ ORDER: Final = 20
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fliphat.lab.planning.output import show_plan
+    import json
+    import shlex
+    import sys
 
-    given = {name: value for name, value in vars(chosen).items() if name not in ("command", "run", "json")}
-    return show_plan(as_json=chosen.json, **given)
+    from fliphat.lab.display.figure_style import check_picture
+    from fliphat.lab.planning import output, plan
+
+    if chosen.out is not None:
+        check_picture(chosen.out, (".png", ".svg", ".pdf", ".html"))
+    made = plan(**{name: one for name, one in vars(chosen).items() if name not in ("run", "json", "out")})
+    print(json.dumps(made.to_dict(), indent=2) if chosen.json else made)
+    if chosen.out is not None:
+        output.write(made, chosen.out, shlex.join(["fliphat", *sys.argv[1:]]))
+        if not chosen.json:
+            print(f"\n{chosen.out}")
+    return 0
 
 
 add: Final = command(

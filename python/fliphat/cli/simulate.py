@@ -22,7 +22,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     import json
 
-    from fliphat.lab.experiments.run.executors import cores
+    from fliphat.lab.experiments.executors import cores
     from fliphat.lab.tables import simulate
     from fliphat.lab.tables.columns import TableProblems
 

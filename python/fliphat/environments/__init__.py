@@ -23,9 +23,8 @@ from fliphat.environments.contexts import (
 )
 from fliphat.environments.environment import Environment, Outcome, Rounds
 from fliphat.environments.hard import hard_instance, margin_family
-from fliphat.environments.linear import SparseLinear
+from fliphat.environments.linear import SparseLinear, sparse_truth
 from fliphat.environments.one_hot import OneHot
-from fliphat.environments.truth import sparse_truth
 
 __all__ = [
     "AR1",

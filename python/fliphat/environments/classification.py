@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native, arguments, kernels
-from fliphat.environments.environment import Outcome, Pairs, Rounds, row_buffer
-from fliphat.environments.native import NativeEnvironment
+from fliphat.environments.environment import NativeEnvironment, Outcome, Pairs, Rounds, row_buffer
 
 
 class ClassificationBandit(NativeEnvironment):
@@ -140,10 +139,6 @@ def from_classification(
     standardize : bool, default True
         Give every feature of X mean 0 and variance 1 (constant features become 0).
     seed : int, default 0
-
-    Returns
-    -------
-    ClassificationBandit
 
     Examples
     --------

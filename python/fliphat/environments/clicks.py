@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import _native, arguments
-from fliphat.environments.environment import Outcome, Pairs, Rounds, sparse_pairs
-from fliphat.environments.native import NativeEnvironment
+from fliphat.environments.environment import NativeEnvironment, Outcome, Pairs, Rounds, sparse_pairs
 
 # Keeps these draws apart from any other use of the same seed.
 _STREAM = 0x636C69636B

@@ -193,10 +193,6 @@ class Environment(ABC):
         rounds : int
             Memory grows as rounds * arms * dim: draw long runs in parts, which changes nothing.
 
-        Returns
-        -------
-        Rounds
-
         Examples
         --------
         >>> from fliphat.environments import SparseLinear
@@ -263,3 +259,23 @@ def row_buffer(out: Any, rounds: int, dim: int) -> npt.NDArray[np.float32]:
     if not (out.flags.c_contiguous and out.flags.aligned and out.flags.writeable):
         raise ValueError("out must be writeable, aligned and in C order")
     return out[:rounds]
+
+
+class NativeEnvironment(Environment):
+    """An environment with a simulator in Rust, which is a function of the other attributes.
+
+    Simulators can't be pickled. Worker processes make their own from the attributes they are sent.
+    """
+
+    _simulator: Any
+
+    @abstractmethod
+    def _make_simulator(self) -> Any:
+        """Return the simulator of an environment whose other attributes are set."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_simulator"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._simulator = self._make_simulator()

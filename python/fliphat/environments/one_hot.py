@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.environments.environment import Environment, Outcome, Pairs, Rounds, row_buffer, sparse_pairs
-from fliphat.environments.truth import sparse_truth
+from fliphat.environments.linear import sparse_truth
 
 # Words that one step of the generator's counter gives.
 _STEP: Final = 4

@@ -22,10 +22,9 @@ M. Dudik, J. Langford, L. Li (2011). Doubly Robust Policy Evaluation and Learnin
 A. Swaminathan, T. Joachims (2015). The Self-Normalized Estimator for Counterfactual Learning. NeurIPS 28.
 """
 
-from fliphat.evaluation.estimators import doubly_robust, inverse_propensity, self_normalised
+from fliphat.evaluation.estimators import Value, doubly_robust, inverse_propensity, self_normalised
 from fliphat.evaluation.log import Log
 from fliphat.evaluation.replay import Replayed, replay
-from fliphat.evaluation.value import Value
 
 __all__ = [
     "Log",

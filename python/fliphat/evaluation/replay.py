@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat import arguments, kernels
+from fliphat.evaluation.estimators import Value, value_of_mean
 from fliphat.evaluation.log import Log
-from fliphat.evaluation.value import Value, value_of_mean
 from fliphat.policies.fliphat import FLIPHAT
 
 __all__ = ["Replayed", "replay"]
@@ -59,10 +59,6 @@ def replay(policy: FLIPHAT, log: Log, *, seed: int = 0, confidence: float = 0.95
     seed : int, default 0
         Breaks ties, and draws the arms where the policy explores or has no estimate.
     confidence : float, default 0.95
-
-    Returns
-    -------
-    Replayed
 
     Raises
     ------

@@ -59,6 +59,9 @@ _LONGEST: Final = 4.0
 _CUT_REWARDS: Final = 0.1
 _RANGE_SPREADS: Final = 4.0
 
+#: Share of rewards outside a range that was given beyond which the guard looks for them elsewhere.
+_MOSTLY: Final = 0.5
+
 #: Share of contexts cut to less than a quarter of their length beyond which columns have another size.
 CUT_CONTEXTS: Final = 0.3
 
@@ -197,17 +200,14 @@ class Board:
     def plus(self, other: Board, keep: float = 1.0) -> Board:
         """Return both together, this one with the weight `keep`."""
         own = self if self.center == other.center else self.moved(other.center)
-        return Board(
-            rounds=keep * own.rounds + other.rounds,
-            rewards=keep * own.rewards + other.rewards,
-            squares=keep * own.squares + other.squares,
-            counted=keep * own.counted + other.counted,
-            clipped=keep * own.clipped + other.clipped,
-            cut=keep * own.cut + other.cut,
-            center=other.center,
-            reward_noise=keep**2 * own.reward_noise + other.reward_noise,
-            count_noise=keep**2 * own.count_noise + other.count_noise,
-        )
+        summed = {
+            field.name: keep * getattr(own, field.name) + getattr(other, field.name) for field in fields(self)
+        }
+        noise = {
+            name: keep**2 * getattr(own, name) + getattr(other, name)
+            for name in ("reward_noise", "count_noise")
+        }
+        return Board(**summed | noise | {"center": other.center})
 
     def to_record(self) -> list[float]:
         """Return a record for JSON."""
@@ -227,7 +227,8 @@ class Earned:
     three standard errors, in recent episodes and in the last one alone, the better of the two is played for
     as many rounds as it took to see that, twice and then four times as many when it is seen again. If that
     earns clearly less than what it replaced, it was wrong: the estimate plays again, and the next time twice
-    the difference is asked for. Nothing is asked of rows for all this, so the price is the same.
+    the difference is asked for. Rewards that are mostly outside the range that was given are looked for where
+    they are. Nothing is asked of rows for all this, so the price is the same.
 
     Attributes
     ----------
@@ -319,7 +320,7 @@ class Earned:
             earns_less |= max(lift.mean + clearly * lift.error, last.mean + clearly * last.error) < 0
         if not earns_less:
             return self
-        arm = max(others, key=lambda other: other[1].mean)[0]
+        arm = max(others, key=lambda other: other[1].low)[0]
         waits = self.recent.rounds * min(2.0**self.times, _LONGEST)
         return replace(
             self,
@@ -330,6 +331,12 @@ class Earned:
             waits=waits,
             times=self.times + 1,
         )
+
+    @property
+    def mostly_outside(self) -> bool:
+        """Whether clearly more than half of rewards were outside their range: arms can't be told apart."""
+        share = None if self.whole is None else self.whole.share("clipped")
+        return share is not None and share.mean - _GUARD * share.error > _MOSTLY
 
     def better_range(self, given: tuple[float, float]) -> tuple[float, float] | None:
         """Return where rewards should be expected instead, None where `given` is about right.

@@ -36,12 +36,6 @@ __all__ = ["EpisodePlan", "Fit", "FitWithTotals", "Known", "KnownEstimate", "Spa
 class SparseEstimate:
     """A released estimate: its non-zero coordinates, ascending. Public.
 
-    Attributes
-    ----------
-    indices : ndarray of int64
-    values : ndarray of float64
-    dim : int
-
     Examples
     --------
     >>> SparseEstimate.from_dense([0.0, 2.5, 0.0]).to_dense()
@@ -79,22 +73,10 @@ class SparseEstimate:
 
 @dataclass(frozen=True)
 class KnownEstimate:
-    """What hard thresholding carries from episode to episode: its last estimate.
-
-    Attributes
-    ----------
-    estimate : SparseEstimate
-    episodes : int
-        How many episodes have been released: the number of the next one to be fitted.
-
-    Examples
-    --------
-    >>> known = KnownEstimate(SparseEstimate.from_dense([0.0, 0.1]), episodes=3)
-    >>> known.to_record()
-    {'episodes': 3, 'dim': 2, 'indices': [1], 'values': [0.1]}
-    """
+    """What hard thresholding carries from episode to episode: its last estimate."""
 
     estimate: SparseEstimate
+    #: How many episodes have been released: the number of the next one to be fitted.
     episodes: int
 
     def to_record(self) -> dict[str, Any]:
@@ -183,15 +165,8 @@ class Fit(Protocol[_Plan, _Known]):
     ) -> _Known:
         """Fit an episode's rows with fresh noise, and return what is known then.
 
-        Once an episode: twice on the same rows would cost the privacy budget twice.
-
-        Parameters
-        ----------
-        rows : ndarray or CSR, shape (plan.rows, dim)
-            All rounds of the episode, those without a reward included.
-        rewards, present : ndarray, shape (plan.rows,)
-        known : Known
-            As it was given to `plan`.
+        Once an episode: twice on the same rows would cost the privacy budget twice. Rows, an array or CSR,
+        are all rounds of the episode, those without a reward included; `known` is as it was given to `plan`.
         """
 
     def facts(self, plan: _Plan, known: _Known) -> dict[str, Any]:
@@ -216,18 +191,8 @@ class FitWithTotals(Protocol):
     ) -> tuple[Any, bytes | None]:
         """Do what `Fit.run` does, and return what is known then together with the new totals.
 
-        Parameters
-        ----------
-        plan, rows, rewards, present, known
-            As in `Fit.run`.
-        secret : bytes or None
-            What the call for the episode before returned; None to begin with empty totals. Run again for the
-            same episode (nobody saw the first), it is given the same bytes.
-
-        Returns
-        -------
-        known : Known
-        secret : bytes or None
-            The totals with this episode's rows in them, opaque to everybody else. They must name the episode
-            that they end with: a fit that is handed others than those of ``plan.episode - 1`` begins anew.
+        `secret` is what the call for the episode before returned; None to begin with empty totals. Run again
+        for the same episode (nobody saw the first), it is given the same bytes. The new totals have this
+        episode's rows in them and are opaque to everybody else. They must name the episode that they end
+        with: a fit that is handed others than those of ``plan.episode - 1`` begins anew.
         """

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,76 +22,61 @@ from fliphat.fit.options import Iht, PerEpisode, Pursuit, per_episode
 from fliphat.fit.pursuit.constants import Tuning
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
-__all__ = ["EngineSettings", "Settings", "complete", "read_constants", "written_constants"]
+__all__ = ["EngineSettings", "Settings", "read_constants", "written_constants"]
 
 _LARGEST_DIM: Final = 2**31 - 1
 _FUNCTION: Final = "a function"
 
 
-class EngineSettings(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class EngineSettings:
     """What an engine and its store ask of any policy's settings."""
 
-    @property
-    def dim(self) -> int:
-        """Coordinates of a context."""
+    dim: int
+    epsilon: float
+    delta: float
+    #: Which rewards can be used: any finite ones, or 0 and 1 for "logistic".
+    loss: str
+    #: Rounds of one user that are learned from.
+    rounds_per_user: int
+    #: Type that rows and rewards are kept in.
+    dtype: str
+    #: For simulation only.
+    seed: int | None
+    #: Name of the fit.
+    fit: str
+    accounting: str = "exact"
 
     @property
     def row_width(self) -> int:
-        """Numbers of a row that is kept."""
-
-    @property
-    def dtype(self) -> str:
-        """Type that rows and rewards are kept in."""
-
-    @property
-    def epsilon(self) -> float:
-        """The claim."""
-
-    @property
-    def delta(self) -> float:
-        """The claim."""
-
-    @property
-    def loss(self) -> str:
-        """Which rewards can be used: any finite ones, or 0 and 1 for "logistic"."""
-
-    @property
-    def rounds_per_user(self) -> int:
-        """Rounds of one user that are learned from."""
-
-    @property
-    def seed(self) -> int | None:
-        """For simulation only."""
-
-    @property
-    def fit(self) -> str:
-        """Name of the fit."""
+        """Numbers of a row that is kept: the chosen arm's context."""
+        return self.dim
 
     def exploration_in(self, episode: int) -> float:
         """Return the share of an episode's rounds that play a uniform arm."""
+        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a record for JSON, which a store compares when it is opened again."""
+        """Return a record for JSON, which a store compares; of a function it holds a marker."""
+        record = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            record[field.name] = (
+                list(value) if isinstance(value, tuple) else _FUNCTION if callable(value) else value
+            )
+        return record | {"constants": written_constants(record.get("constants"))}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(EngineSettings):
     """Checked arguments of :class:`fliphat.FLIPHAT`; None where the defaults decide."""
 
-    dim: int
     sparsity: int
-    epsilon: float
-    delta: float
     first_episode: int | None
-    loss: str
-    rounds_per_user: int
     context_scale: float
     reward_scale: float
     gradient_clip: float
     l1_radius: float
-    dtype: str
-    seed: int | None
-    fit: str
     episodes: str = "planned"
     warm_start: bool = True
     growth: float = defaults.growth(warm_start=True)
@@ -99,7 +84,6 @@ class Settings:
     reward_clip: float | None = None
     iterations: PerEpisode | None = None
     step_size: PerEpisode | None = None
-    accounting: str = "exact"
     exploration: PerEpisode = 0.0
     intercept: bool = True
     reward_range: tuple[float, float] | None = None
@@ -211,11 +195,6 @@ class Settings:
         )
 
     @property
-    def row_width(self) -> int:
-        """Numbers of a row that is kept: the chosen arm's context."""
-        return self.dim
-
-    @property
     def start(self) -> SparseEstimate:
         """The public estimate that the first episode plays by; all zeros if none was given."""
         if self.start_indices is None or self.start_values is None:
@@ -230,19 +209,10 @@ class Settings:
             return checked_share(given(episode))
         return given[min(episode, len(given) - 1)] if isinstance(given, tuple) else given  # type: ignore[return-value]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a record for JSON; functions can't be written and become a marker."""
-        record = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("iterations", "step_size", "exploration"):
-            if callable(record[name]):
-                record[name] = _FUNCTION
-        record["constants"] = written_constants(self.constants)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
-
     @classmethod
     def from_dict(cls, record: dict[str, Any], functions: dict[str, PerEpisode | None]) -> Settings:
         """Return the settings that :meth:`to_dict` wrote; `functions` replace the markers."""
-        filled = complete(record)
+        filled = dict(record)
         for name, given in functions.items():
             if filled[name] != _FUNCTION:
                 if given is not None:
@@ -256,25 +226,6 @@ class Settings:
                 filled[name] = tuple(value)
         filled["constants"] = read_constants(filled["constants"])
         return cls(**filled)
-
-
-def complete(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record of settings with what an earlier version did not write.
-
-    The first version's only fit was "iht", and its noise followed from zCDP: its policies keep the noise they
-    were made with.
-    """
-    new = {
-        "intercept": True,
-        "reward_range": None,
-        "column_scales": None,
-        "pilot": False,
-        "exploration": 0.0,
-        "start_indices": None,
-        "start_values": None,
-        "constants": None,
-    }
-    return {"fit": "iht", "accounting": "zcdp"} | new | record
 
 
 def checked_share(value: object) -> float:

@@ -7,28 +7,26 @@ constant arm and as uniform play is healthy, whatever its coefficients look like
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.board import CUT_CONTEXTS, Board, Earned, Interval
+from fliphat.fit.board import CUT_CONTEXTS, Earned, Interval
 from fliphat.fit.dense import DenseSettings, KnownLinear
 from fliphat.fit.known import Known, KnownEstimate, SparseEstimate
 from fliphat.fit.pursuit.known import KnownSparse
-from fliphat.fit.settings import Settings
 from fliphat.policies.scoreboard import Scoreboard, scoreboard
 from fliphat.policies.types import EpisodeFacts
 
-__all__ = ["Health", "HealthWarning", "examine", "warned_of"]
+__all__ = ["EVERY_TIME", "Health", "HealthWarning", "examine"]
 
 #: Estimates that are looked at, the last ones.
 _LOOKED_AT: Final = 6
-#: Releases before anything is said: the first ones are mostly noise everywhere.
+#: Releases before anything is said of estimates: the first ones are mostly noise everywhere.
 _LEAST: Final = 8
 #: Cosine below which two estimates in a row point against each other.
 _AGAINST: Final = -0.3
@@ -40,12 +38,12 @@ _FITS: Final = 12
 _STANDS_OUT: Final = 4.0
 #: Standard errors below zero from which on a lift is a loss, and smallest loss that is worth a word. Two
 #: lifts are looked at: of policies that lose nothing, one in a hundred is warned of.
-CLEARLY: Final = 2.6
-_SMALL_LOSS: Final = 0.03
-#: Standard errors by which the later half of rounds has to earn less than the earlier one.
-_DROP: Final = 3.0
+_CLEARLY: Final = 2.6
+_SMALL_LOSS: Final = 0.05
 #: Standard errors of a loss that is looked for after every release.
 EVERY_TIME: Final = 4.0
+#: Rounds after a change, over those before, until what is known of rewards is known well again.
+_ANEW: Final = 0.7
 #: Share of rewards outside their range that is too large.
 _CLIPPED: Final = 0.05
 #: Share of rounds with a reward below which too few can be learned from.
@@ -101,6 +99,7 @@ def examine(
     table: Any = None,
     *,
     remaining: int = 0,
+    clearly: float = _CLEARLY,
 ) -> Health:
     """Return what was released, and what the fit knows, say about a policy.
 
@@ -110,72 +109,77 @@ def examine(
         Of named arms.
     remaining : int
         Rounds until the next release; 0 where that number is not to be told.
+    clearly : float
+        How many standard errors make a loss one; `EVERY_TIME` for somebody who looks after every release.
     """
     board = scoreboard(settings, (), known, table)  # no word about single episodes is said here
-    lock = _locked(known, board, table)
-    measures = getattr(known, "earned", None) is not None
-    return Health(
-        _findings(settings, history, known, board, lock, CLEARLY),
-        _unknown(history, board, measures, remaining, lock[1]),
-    )
-
-
-def warned_of(
-    settings: Any, history: Sequence[EpisodeFacts], known: Known | None, table: Any = None
-) -> tuple[str, ...]:
-    """Return the findings that are clear enough for somebody who looks after every release."""
-    board = scoreboard(settings, (), known, table)
-    return _findings(settings, history, known, board, _locked(known, board, table), EVERY_TIME)
-
-
-def _findings(
-    settings: Any,
-    history: Sequence[EpisodeFacts],
-    known: Known | None,
-    board: Scoreboard,
-    lock: tuple[Hashable, str],
-    clearly: float,
-) -> tuple[str, ...]:
-    """Return what is wrong; `clearly` is how many standard errors make a loss one."""
-    earned: Earned | None = getattr(known, "earned", None)
-    arm, locked = lock
+    locked, advice = _locked(known, board, table)
     # One that is locked on the best constant arm it knows of has no better one to be told.
-    found: list[str | None] = [
-        *_earnings(board, clearly, locked if arm != board.best_arm else ""),
-        _dropped(history[getattr(known, "began", 0) :], board, max(clearly, _DROP)),
+    found = [
+        *_earnings(board, clearly, advice if locked != board.best_arm else ""),
+        _changed(history, known),
         _contexts_cut(board, settings),
+        *_signs(settings, history, known, board),
     ]
-    if earned is not None and board.clipped is not None:
-        found += [_rewards_cut(board, settings, earned), _missing(earned), _equal(earned, settings)]
-    if len(history) >= _LEAST:
-        found += _signs(settings, history, known, board)
-    return tuple(filter(None, found))
+    findings = tuple([finding for finding in found if finding])
+    unknown = _unknown(settings, history, board, known, remaining) or _arms_unknown(board, advice)
+    return Health(findings, unknown)
+
+
+# What the scoreboard says
+
+
+def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
+    """Return what the policy earns less than."""
+    found = []
+    for name, lift, other in (
+        ("uniform play", board.lift, board.uniform),
+        (f"always playing {board.best_arm!r}", board.lift_over_arm, board.constant),
+    ):
+        if lift is None or other is None or board.recent is None:
+            continue
+        if lift.mean + clearly * lift.error < 0 and lift.mean < -_SMALL_LOSS * abs(other.mean):
+            plays = "see policy.scoreboard" if board.fallback is None else "the guard plays that instead"
+            found.append(
+                f"the policy earns {board.recent} a round, which is {-lift.mean:.2g} (95 %: "
+                f"{-lift.high:.2g} to {-lift.low:.2g}) less than {name}: contexts may say little about "
+                f"rewards, or too few people were asked for this epsilon; {locked or plays}"
+            )
+    if board.fallback is not None and not found:
+        found.append(
+            f"the guard plays {board.fallback!r} instead of the policy's choice, which earned less: see "
+            f"policy.scoreboard"
+        )
+    return found
 
 
 def _unknown(
-    history: Sequence[EpisodeFacts], board: Scoreboard, measures: bool, remaining: int, locked: str = ""
+    settings: Any, history: Sequence[EpisodeFacts], board: Scoreboard, known: Known | None, remaining: int
 ) -> str:
-    """Return what nobody can know yet, and from when on it could be known."""
+    """Return what nobody can know yet of the policy, and from when on it could be known."""
     if not history:
         return f"nothing was measured yet: the first release comes after {remaining} more rounds"
-    if not measures:
-        if len(history) >= _LEAST:
-            return ""
+    if getattr(known, "earned", None) is None:
+        if len(history) < _LEAST:
+            return f"too early to say: {len(history)} of {_LEAST} releases were made that estimates need"
+        only = "" if settings.episodes == "doubling" else ": its estimates alone were looked at"
+        return f"what the policy earns is not measured with this fit{only}"
+    after = f"the next release{f', after {remaining} more rounds,' if remaining else ''} may say more"
+    if board.recent is None and (board.fallback is not None or getattr(known, "changed", False)):
+        return f"what the policy's own choices earn is being measured anew: {after}"
+    if board.recent is None and board.uniform is None:
+        return f"nothing was measured yet of what the policy earns: {after}"
+    if board.recent is None or board.uniform is None:
+        name = "uniform play" if board.recent is None else "the policy"
         return (
-            f"too early to say: {len(history)} of {_LEAST} releases were made that estimates are compared in"
+            f"only {name} was measured yet, which earns {_interval(board.recent or board.uniform)}: {after}"
         )
-    if board.recent is None:
-        when = f", after {remaining} more rounds," if remaining else ""
-        after = f"the next release{when} may say more"
-        if board.uniform is None:
-            return f"nothing was measured yet of what the policy earns: {after}"
-        return f"only uniform play was measured yet, which earns {_interval(board.uniform)}: {after}"
-    if board.uniform is None:
-        return ""
+    if len(board.arms) == 1:
+        return f"there is one arm, so nothing to choose: it earns {board.recent} a round"
     uniform = _uniform(board, board.uniform)
     lift = board.recent.less(uniform)
     if lift.low > 0:  # what is below 0, but not clearly, is no finding
-        return _arms_unknown(board, locked)
+        return ""
     told = f"not known yet whether the policy earns more than uniform play: its lift is {_interval(lift)}"
     # More rounds of the policy's own leave the error of uniform play.
     smallest = uniform.high - uniform.mean
@@ -188,28 +192,30 @@ def _unknown(
 
 
 def _uniform(board: Scoreboard, first: Interval) -> Interval:
-    """Return what uniform play earns: all arms' means say the same as `first`, often from more rounds."""
+    """Return what uniform play earns: all arms' means say the same as `first`, often from more rounds.
+
+    But not where arms are too many to be known: their means are then drawn together, or cut to the range.
+    """
     arms, count = board.arms.values(), max(len(board.arms), 1)
     average = Interval(
         sum(one.mean for one in arms) / count, math.hypot(*(one.error for one in arms)) / count
     )
-    return min(first, average, key=lambda one: one.error) if board.arms else first
+    known = board.arms and average.error < first.error and first.low < average.mean < first.high
+    return average if known else first
 
 
 def _arms_unknown(board: Scoreboard, locked: str) -> str:
     """Return what is not known of arms, where the policy earns more than uniform play."""
     lift, constant = board.lift_over_arm, board.constant
-    if lift is None or constant is None or len(board.arms) == 1:
+    if lift is None or constant is None or lift.low >= -_SMALL_LOSS * abs(constant.mean):
         return ""
-    if lift.low < -_SMALL_LOSS * abs(constant.mean):
-        return (
-            f"not known yet whether the policy earns more than always playing {board.best_arm!r}: its lift "
-            f"is {_interval(lift)}{locked and '; '}{locked}"
-        )
-    return ""
+    return (
+        f"not known yet whether the policy earns more than always playing {board.best_arm!r}: its lift "
+        f"is {_interval(lift)}{locked and '; '}{locked}"
+    )
 
 
-def _locked(known: Known | None, board: Scoreboard, table: Any) -> tuple[Hashable, str]:
+def _locked(known: Known | None, board: Scoreboard, table: Any) -> tuple[Any, str]:
     """Return which arm is played nearly always, while another may be better; nothing where none is."""
     if not isinstance(known, KnownLinear) or len(board.arms) < 2 or board.fallback is not None:
         return None, ""
@@ -230,8 +236,8 @@ def _locked(known: Known | None, board: Scoreboard, table: Any) -> tuple[Hashabl
     )
 
 
-def _interval(found: Interval) -> str:
-    return f"{found.mean:.2g} (95 %: {found.low:.2g} to {found.high:.2g})"
+def _interval(found: Interval | None) -> str:
+    return "" if found is None else f"{found.mean:.2g} (95 %: {found.low:.2g} to {found.high:.2g})"
 
 
 def _percent(found: Interval) -> str:
@@ -240,128 +246,79 @@ def _percent(found: Interval) -> str:
     return f"{mean:.0%} (95 %: {low:.0%} to {high:.0%})"
 
 
-def _signs(
-    settings: Any, history: Sequence[EpisodeFacts], known: Known | None, board: Scoreboard
-) -> list[str | None]:
-    """Return signs that a fit does not learn; those that the scoreboard contradicts are none."""
-    estimates = [facts.estimate for facts in history[-_LOOKED_AT:]]
-    if isinstance(known, KnownLinear):
-        return [_short(known, settings)]
-    if isinstance(known, KnownSparse):
-        # Hard thresholding fills its support by design; pursuit drops what does not stand out.
-        found = [_rewards(known, settings), _contexts(known, settings), _full(known, estimates, settings)]
-        if board.lift is None or board.lift.low <= 0:
-            found += [_alternating(estimates, "give a larger context_scale"), _quiet(known)]
-        return found
-    if isinstance(known, KnownEstimate) and settings.episodes != "doubling":
-        # Doubling episodes are short, and mostly noise, until the last few.
-        advice = "use fit=Pursuit(), a larger context_scale or a smaller step_size"
-        return [
-            _alternating(estimates, advice),
-            _unrelated(estimates),
-            _at_the_bound(estimates, settings),
-        ]
-    return []
+# What episodes released of rewards and contexts
 
 
-def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
-    """Return what the policy earns less than."""
-    found = []
-    others = [("uniform play", board.lift, board.uniform)]
-    if board.best_arm is not None:
-        arm = f"always playing {board.best_arm!r}"
-        others.append((arm, board.lift_over_arm, board.constant))
-    for name, lift, other in others:
-        if lift is None or other is None or board.recent is None:
-            continue
-        if lift.mean + clearly * lift.error < 0 and lift.mean < -_SMALL_LOSS * abs(other.mean):
-            plays = "see policy.scoreboard" if board.fallback is None else "the guard plays that instead"
-            plays = locked or plays
-            found.append(
-                f"the policy earns {board.recent} a round, which is {-lift.mean:.2g} (95 %: "
-                f"{-lift.high:.2g} to {-lift.low:.2g}) less than {name}: contexts may say little about "
-                f"rewards, or too few people were asked for this epsilon; {plays}"
-            )
-    if board.fallback is not None and not found:
-        found.append(
-            f"the guard plays {board.fallback!r} instead of the policy's choice, which earned less: see "
-            f"policy.scoreboard"
-        )
-    return found
-
-
-def _dropped(history: Sequence[EpisodeFacts], board: Scoreboard, clearly: float) -> str | None:
-    """Return that rewards fell to what uniform play earns, or below; the first episode was played so."""
-    if len(history) < 3 or board.uniform is None:
-        return None
-    boards = [facts.board for facts in history if facts.board is not None][1:]
-    rounds = np.cumsum([one.rounds for one in boards])
-    half = int(np.searchsorted(rounds, rounds[-1] / 2)) if len(boards) > 1 else 0
-    if not 0 < half < len(boards):
-        return None
-    later = reduce(Board.plus, boards[half:]).reward
-    if later.less(_uniform(board, board.uniform)).low > 0:
-        return None
-    earlier = reduce(Board.plus, boards[:half]).reward
-    lift = later.less(earlier)
-    if lift.mean + clearly * lift.error > 0:
-        return None
+def _changed(history: Sequence[EpisodeFacts], known: Known | None) -> str:
+    """Return that arms earn something else than before, until that is known about as well as it was."""
+    if not isinstance(known, KnownLinear) or not 0 < known.changed == known.began:
+        return ""
+    rounds = [facts.rounds for facts in history]
+    before, since = sum(rounds[: known.changed]), sum(rounds[known.changed :])
+    if since > _ANEW * before:
+        return ""
     return (
-        f"the policy earned {_interval(earlier)} a round at first and {_interval(later)} since, no more than "
-        f"uniform play as far as is known: rewards, or the people who come, may have changed; see "
-        f"policy.scoreboard.episodes"
+        f"rewards changed by round {before:,}: arms earn clearly more or less than rounds before had said, "
+        f"which are not used any more. If nobody changed what is shown, who comes or what is rewarded, "
+        f"contexts do not tell what matters; this word goes by round {math.ceil((1 + _ANEW) * before):,}"
     )
 
 
-def _rewards_cut(board: Scoreboard, settings: Any, earned: Earned) -> str | None:
-    if board.clipped is None or board.clipped.mean - EVERY_TIME * board.clipped.error < _CLIPPED:
-        return None
-    mean = board.recent or board.uniform
-    about = "" if mean is None else f"; the mean of what was kept is {_interval(mean)}"
-    given = None if getattr(settings, "learns_range", False) else settings.reward_range
-    if given is None:
+def _rewards_cut(board: Scoreboard, settings: Any, known: Any) -> str:
+    given, mean = settings.reward_range, board.recent or board.uniform
+    learns = given is None or getattr(settings, "learns_range", False)
+    if not learns and getattr(known, "reward_range", given) != given:
+        low, high = known.reward_range
         return (
-            f"{_percent(board.clipped)} of rewards are far from where they were expected{about}: give "
+            f"most rewards are outside reward_range = ({given[0]:g}, {given[1]:g}), so the guard expects "
+            f"them in ({low:.3g}, {high:.3g}) now: give that range, and no round is lost to looking for it"
+        )
+    if board.clipped is None or board.clipped.mean - EVERY_TIME * board.clipped.error < _CLIPPED:
+        return ""
+    about = mean and f"; the mean of what was kept is {_interval(mean)}"
+    if learns:
+        return (
+            f"{_percent(board.clipped)} of rewards are far from where they were expected{about or ''}: give "
             f"reward_range=(low, high)"
         )
-    low, high = earned.better_range(given) or (2 * given[0] - given[1], 2 * given[1] - given[0])
+    low, high = known.earned.better_range(given) or (2 * given[0] - given[1], 2 * given[1] - given[0])
     leave = ", or leave it out to have it found" if getattr(settings, "sparsity", None) else ""
     return (
         f"{_percent(board.clipped)} of rewards are outside reward_range = ({given[0]:g}, {given[1]:g}) and "
-        f"were moved to its ends{about}: give the range that rewards really have, ({low:.3g}, {high:.3g}) or "
-        f"wider{leave}"
+        f"were moved to its ends{about or ''}: give the range that rewards really have, ({low:.3g}, "
+        f"{high:.3g}) or wider{leave}"
     )
 
 
-def _contexts_cut(board: Scoreboard, settings: Any) -> str | None:
+def _contexts_cut(board: Scoreboard, settings: Any) -> str:
     if board.cut is None or board.cut.mean - EVERY_TIME * board.cut.error < CUT_CONTEXTS:
-        return None
+        return ""
     advice = "give a larger context_scale, or bring columns to one size"
     if isinstance(settings, DenseSettings):
         advice = "columns are measured again; if this stays, bring them to one size and cut what is far out"
     return f"{_percent(board.cut)} of contexts were cut to less than a quarter of their length: {advice}"
 
 
-def _missing(earned: Earned) -> str | None:
+def _missing(earned: Earned) -> str:
     last = earned.whole or earned.last
     if last is None:
-        return None
+        return ""
     share = Interval(last.counted / last.rounds, math.sqrt(last.count_noise) / last.rounds)
     if share.mean + EVERY_TIME * share.error > _REWARDED:
-        return None
+        return ""
     return (
         f"only {_percent(share)} of rounds could be learned from: rewards did not come before their episode "
         f"ended, or contexts were not finite numbers"
     )
 
 
-def _equal(earned: Earned, settings: Any) -> str | None:
+def _equal(earned: Earned, expected: tuple[float, float] | None) -> str:
     board = earned.whole
-    if board is None or settings.reward_range is None:
-        return None
-    low, high = settings.reward_range
+    if board is None or expected is None:
+        return ""
+    low, high = expected
     if board.spread() > _EQUAL * (high - low) or board.share("clipped").low > 0:
-        return None
+        return ""
     return (
         f"rewards hardly differ: all are about {_interval(board.reward)}, with a standard deviation of at "
         f"most {board.spread():.2g}: there is nothing to learn, or reward_range = ({low:g}, {high:g}) is far "
@@ -369,40 +326,64 @@ def _equal(earned: Earned, settings: Any) -> str | None:
     )
 
 
-def _cosine(one: SparseEstimate, other: SparseEstimate) -> float | None:
-    """Return the cosine of two estimates, None if one is zero."""
-    sizes = float(np.linalg.norm(one.values)) * float(np.linalg.norm(other.values))
-    _, i, j = np.intersect1d(one.indices, other.indices, assume_unique=True, return_indices=True)
-    return float(one.values[i] @ other.values[j]) / sizes if sizes > 0 else None
+# What a fit says
 
 
-def _alternating(estimates: Sequence[SparseEstimate], advice: str) -> str | None:
-    pairs = [_cosine(*pair) for pair in pairwise(estimates)]
-    if sum(cosine is not None and cosine < _AGAINST for cosine in pairs) < _PAIRS:
-        return None
+def _signs(settings: Any, history: Sequence[EpisodeFacts], known: Any, board: Scoreboard) -> list[str]:
+    """Return signs that a fit does not learn; those that the scoreboard contradicts are none."""
+    found = []
+    if getattr(known, "earned", None) is not None:
+        found.append(_rewards_cut(board, settings, known))
+    if board.clipped is not None:
+        expected = getattr(known, "reward_range", settings.reward_range)
+        found += [_missing(known.earned), _equal(known.earned, expected)]
+    if len(history) < _LEAST:
+        return found
+    estimates = [facts.estimate for facts in history[-_LOOKED_AT:]]
+    if isinstance(known, KnownLinear):
+        found.append(_short(known, settings))
+    elif isinstance(known, KnownSparse):
+        found += [
+            *_sizes(known, settings),
+            "" if _missing(known.earned) else _full(known, estimates, settings),
+        ]
+        if board.lift is None or board.lift.low <= 0:
+            found += [_alternating(estimates, "give a larger context_scale"), _quiet(known)]
+    elif isinstance(known, KnownEstimate) and settings.episodes != "doubling":
+        # Doubling episodes are short, and mostly noise, until the last few.
+        advice = "use fit=Pursuit(), a larger context_scale or a smaller step_size"
+        found += [_alternating(estimates, advice), _unrelated(estimates)]
+        if all(np.abs(one.values).sum() >= 0.98 * settings.l1_radius for one in estimates[-_PAIRS:]):
+            found.append(
+                f"estimates are as large as l1_radius = {settings.l1_radius:g} allows: rewards are larger, "
+                f"or contexts smaller, than their scales say. Give a larger reward_scale or a smaller "
+                f"context_scale"
+            )
+    return found
+
+
+def _alternating(estimates: Sequence[SparseEstimate], advice: str) -> str:
+    against = 0
+    for one, other in pairwise(estimates):
+        sizes = float(np.linalg.norm(one.values)) * float(np.linalg.norm(other.values))
+        _, i, j = np.intersect1d(one.indices, other.indices, assume_unique=True, return_indices=True)
+        against += float(one.values[i] @ other.values[j]) < _AGAINST * sizes
+    if against < _PAIRS:
+        return ""
     return (
         f"estimates alternate: one points against the one before it. Contexts may be correlated or larger "
         f"than context_scale says: {advice}"
     )
 
 
-def _unrelated(estimates: Sequence[SparseEstimate]) -> str | None:
+def _unrelated(estimates: Sequence[SparseEstimate]) -> str:
     pairs = pairwise(estimates)
     apart = sum(len(np.intersect1d(one.indices, other.indices)) == 0 for one, other in pairs)
     if apart < _PAIRS:
-        return None
+        return ""
     return (
         "picks do not stand out: estimates in a row have no column in common. Check reward_scale and "
         "context_scale, take the mean out of rewards (fit=Pursuit() does), or use more rounds or epsilon"
-    )
-
-
-def _at_the_bound(estimates: Sequence[SparseEstimate], settings: Settings) -> str | None:
-    if not all(np.abs(one.values).sum() >= 0.98 * settings.l1_radius for one in estimates[-_PAIRS:]):
-        return None
-    return (
-        f"estimates are as large as l1_radius = {settings.l1_radius:g} allows: rewards are larger, or "
-        f"contexts smaller, than their scales say. Give a larger reward_scale or a smaller context_scale"
     )
 
 
@@ -412,10 +393,10 @@ def _deviations(known: KnownSparse) -> npt.NDArray[np.float64]:
     return np.abs(known.theta[1:]) / np.sqrt(variances)
 
 
-def _quiet(known: KnownSparse) -> str | None:
+def _quiet(known: KnownSparse) -> str:
     # A pick of noise may stand out by chance; what is there goes on to do so.
     if known.fits < _FITS or (_deviations(known) > _STANDS_OUT).any():
-        return None
+        return ""
     return (
         f"picks do not stand out: after {known.fits} fits no column is {_STANDS_OUT:g} standard deviations "
         f"from 0. Check reward_scale and context_scale, try reward_scale='estimate', or plan with more "
@@ -423,42 +404,40 @@ def _quiet(known: KnownSparse) -> str | None:
     )
 
 
-def _rewards(known: KnownSparse, settings: Settings) -> str | None:
-    if settings.pilot or known.residual_size < _SCALE * settings.reward_scale:
-        return None
-    return (
-        f"what is left of rewards is {known.residual_size:.2g}, and reward_scale is "
-        f"{settings.reward_scale:g}: use intercept=True, a larger reward_scale, or reward_scale='estimate'"
-    )
+def _sizes(known: KnownSparse, settings: Any) -> list[str]:
+    found, ratio = [], known.context_size / settings.context_scale
+    if not settings.pilot and known.residual_size >= _SCALE * settings.reward_scale:
+        found.append(
+            f"what is left of rewards is {known.residual_size:.2g}, and reward_scale is "
+            f"{settings.reward_scale:g}: use intercept=True, a larger reward_scale, or "
+            f"reward_scale='estimate'"
+        )
+    if not 1 / _SCALE < ratio < _SCALE:
+        found.append(
+            f"columns are about {known.context_size:.2g} large, and context_scale is "
+            f"{settings.context_scale:g}: give it as {known.context_size:.2g}, or column_scales if units "
+            f"differ"
+        )
+    return found
 
 
-def _contexts(known: KnownSparse, settings: Settings) -> str | None:
-    ratio = known.context_size / settings.context_scale
-    if 1 / _SCALE < ratio < _SCALE:
-        return None
-    return (
-        f"columns are about {known.context_size:.2g} large, and context_scale is {settings.context_scale:g}: "
-        f"give it as {known.context_size:.2g}, or column_scales if units differ"
-    )
-
-
-def _full(known: KnownSparse, estimates: Sequence[SparseEstimate], settings: Settings) -> str | None:
+def _full(known: KnownSparse, estimates: Sequence[SparseEstimate], settings: Any) -> str:
     if settings.sparsity >= settings.dim or any(len(one.indices) < settings.sparsity for one in estimates):
-        return None
+        return ""
     # Columns that hardly matter fill what is left of the support without harm.
     if np.quantile(_deviations(known), 0.2) < _STANDS_OUT:
-        return None
+        return ""
     return (
         f"the support is always full: more than sparsity = {settings.sparsity} columns may matter. Give a "
         f"larger sparsity"
     )
 
 
-def _short(known: KnownLinear, settings: DenseSettings) -> str | None:
+def _short(known: KnownLinear, settings: DenseSettings) -> str:
     moments = known.moments
     # A row that can't be learned from is zeros, which says nothing of contexts.
-    if not len(moments.rows) or known.fresh or _missing(known.earned) is not None:
-        return None
+    if not len(moments.rows) or known.fresh or _missing(known.earned):
+        return ""
     # Second moments are about the map's center, and rows that short are not cut.
     center = known.center
     mean = known.arms.sums[:, known.dim + 1 : -1].sum(axis=0) / known.arms.total
@@ -467,7 +446,7 @@ def _short(known: KnownLinear, settings: DenseSettings) -> str | None:
     doubt = (noise / known.dim) ** 0.5
     size = max(float(squares.mean()), 0.0)
     if size + 2 * doubt > _SHORT:
-        return None
+        return ""
     length = settings.context_norm * size**0.5
     return (
         f"contexts are about {length:.2g} long, and context_norm is {settings.context_norm:g}: give it as a "

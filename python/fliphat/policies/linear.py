@@ -43,7 +43,7 @@ class PrivateLinear(NamedArms):
         l2 norm that contexts have at most; longer ones are cut to it. Privacy does not depend on it. With
         columns scaled to -1..1, ``(dim / 3) ** 0.5`` is a good value.
     reward_range : (float, float)
-        Rewards outside it are moved to its ends.
+        Rewards outside it are moved to its ends; where most are, the guard expects them elsewhere.
     model : {"disjoint", "shared"}
         "disjoint": a round brings one context, and every arm has coefficients of its own. "shared": a round
         brings a context for each arm, in the order of `arms`, and all arms share coefficients.
@@ -84,7 +84,7 @@ class PrivateLinear(NamedArms):
 
     _settings: DenseSettings
     #: How much longer each episode is than the one before.
-    _growth = 1.15
+    _growth = 1.08
 
     def __init__(
         self,

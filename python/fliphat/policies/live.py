@@ -29,7 +29,7 @@ from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.gate import Gate
 from fliphat.policies.engine.rows.limits import MemoryLimit
-from fliphat.policies.health import Health, HealthWarning, examine, warned_of
+from fliphat.policies.health import EVERY_TIME, Health, HealthWarning, examine
 from fliphat.policies.scoreboard import Scoreboard, scoreboard
 from fliphat.policies.store.opening import opened_engine
 from fliphat.policies.store.options import Store
@@ -38,7 +38,6 @@ from fliphat.policies.types import (
     Decision,
     Decisions,
     EpisodeFacts,
-    SnapshotError,
     SparseEstimate,
     StoreError,
 )
@@ -400,7 +399,7 @@ class LivePolicy:
         """
         if self._process is not process.token:  # before the lock, which may never be given back here
             return
-        if self._in_own_call():
+        if self._lock._is_owned():  # type: ignore[union-attr]
             self._close_asked = True
             return
         with self._lock.alone() if isinstance(self._lock, Gate) else self._lock:
@@ -431,6 +430,7 @@ class LivePolicy:
             finally:
                 if self._engine is None:
                     engine.close()
+                saving.close()
 
     def _undo_save(self, saving: snapshot.Saving, engine: Engine) -> None:
         """Go back to before a `save` that failed or was interrupted, where that is safe.
@@ -460,30 +460,21 @@ class LivePolicy:
     ) -> Self:
         """Return the policy that a file holds, and remove the file."""
         policy = cls.__new__(cls)
-        kept = Store(memory_limit=memory_limit)
-
-        def build(record: dict[str, Any], arrays: dict[str, Any]) -> None:
-            engine = cls._engine_for(read_settings(record["settings"], functions), kept)
-            engine.ages = Ages.from_record(record["ages"])
-            state.fill(engine, record, arrays)
-            policy._begin(engine)
-
+        kept, file = Store(memory_limit=memory_limit), snapshot.Loading(Path(path))
         try:
-            snapshot.consume(Path(path), build)
+            with file:
+                record, arrays = file.read()
+                engine = cls._engine_for(read_settings(record["settings"], functions), kept)
+                engine.ages = Ages.from_record(record["ages"])
+                state.fill(engine, record, arrays)
+                policy._begin(engine)
+                file.consume()
             return policy
         except BaseException:
-            policy._unload(Path(path))
+            # Cut off: nobody else has the policy, and nobody has this object.
+            if file.consumed and "_engine" in vars(policy):
+                policy.save(path)
             raise
-
-    def _unload(self, path: Path) -> None:
-        """Leave a file that can be loaded behind a `load` that was cut off: nobody else has the policy."""
-        if getattr(self, "_engine", None) is None:
-            return
-        try:
-            snapshot.look(path)
-        except (SnapshotError, OSError):  # it was consumed
-            path.unlink(missing_ok=True)
-            self.save(path)
 
     def __enter__(self) -> Self:
         return self
@@ -534,9 +525,6 @@ class LivePolicy:
                 "and can't play"
             )
 
-    def _in_own_call(self) -> bool:
-        return self._lock._is_owned()  # type: ignore[union-attr]
-
     def _look(self) -> _Public:
         engine = self._engine
         if engine is None:
@@ -561,7 +549,8 @@ class LivePolicy:
         engine = self._engine
         if self._warned or engine is None:
             return
-        if found := warned_of(self._settings, engine.history, engine.known, self._table):
+        given = (self._settings, engine.history, engine.known, self._table)
+        if found := examine(*given, clearly=EVERY_TIME).findings:
             self._warned = True
             warnings.warn(
                 f"this policy may not learn (policy.health): {'; '.join(found)}",

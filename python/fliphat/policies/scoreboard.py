@@ -87,17 +87,17 @@ class Scoreboard:
             "uniform": pair(self.uniform),
             "recent": pair(self.recent),
             "lift": pair(self.lift),
-            "arms": [[_text(arm), *interval] for arm, interval in self.arms.items()],
-            "best_arm": None if self.best_arm is None else _text(self.best_arm),
+            "arms": [[str(arm), *interval] for arm, interval in self.arms.items()],
+            "best_arm": None if self.best_arm is None else str(self.best_arm),
             "constant": pair(self.constant),
             "lift_over_arm": pair(self.lift_over_arm),
             "clipped": pair(self.clipped),
             "cut": pair(self.cut),
-            "fallback": None if self.fallback is None else _text(self.fallback),
+            "fallback": None if self.fallback is None else str(self.fallback),
         }
 
     def _lines(self) -> list[tuple[str, str]]:
-        best = "" if self.best_arm is None else f" ({_text(self.best_arm)})"
+        best = "" if self.best_arm is None else f" ({self.best_arm!s})"
         rows = [
             ("the policy, recently", self.recent),
             ("uniform play", self.uniform),
@@ -109,7 +109,7 @@ class Scoreboard:
         ]
         found = [(name, str(interval)) for name, interval in rows if interval is not None]
         if self.fallback is not None:
-            found.append(("the guard plays", _text(self.fallback)))
+            found.append(("the guard plays", str(self.fallback)))
         return found
 
     def __str__(self) -> str:
@@ -122,10 +122,6 @@ class Scoreboard:
     def _repr_html_(self) -> str:
         body = html.table(("mean reward of a round", "95 %"), self._lines())
         return html.card("Scoreboard", body if self._lines() else html.paragraph(str(self)))
-
-
-def _text(value: Hashable) -> str:
-    return value if isinstance(value, str) else str(value)
 
 
 def scoreboard(
@@ -156,7 +152,7 @@ def scoreboard(
         active = [slot for slot in table.active if slot < len(values)]
         arms = {table.ids[slot]: values[slot] for slot in active}
         if active:  # arms that came after the last release have earned nothing yet
-            slot, constant = best_constant(known, settings.exploration, active)
+            slot, constant = best_constant(values, active)
             best = table.ids[slot]
         if earned.fallback in table.active:  # one that was removed is not played
             fallback = table.ids[earned.fallback]

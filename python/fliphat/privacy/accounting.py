@@ -42,6 +42,7 @@ from fliphat.privacy.conversion import delta_from_rho, epsilon_from_rho, rho_fro
 __all__ = [
     "MAX_SCALE",
     "bounded_range_zcdp",
+    "check_delta",
     "compose",
     "delta_from_rho",
     "epsilon_from_rho",
@@ -58,6 +59,14 @@ __all__ = [
 
 MAX_SCALE = 2**40 - 1
 """Largest noise scale the exact samplers accept."""
+
+
+def check_delta(value: float) -> float:
+    """Return ``value`` as a float in ``[0, 1)``."""
+    number = arguments.real("delta", value)
+    if not 0 <= number < 1:
+        raise ValueError(f"delta must be at least 0 and below 1, got {value!r}")
+    return number
 
 
 def bounded_range_zcdp(eta: Fraction) -> Fraction:
@@ -86,11 +95,6 @@ def pure_dp_zcdp(epsilon: Fraction) -> Fraction:
 
     Proof. The loss lies in ``[-epsilon, epsilon]``, so the mechanism is 2 epsilon-bounded-range: ``(2
     epsilon)^2/8``. And a Renyi divergence of order a is at most the largest loss: ``epsilon <= a epsilon``.
-
-    Examples
-    --------
-    >>> pure_dp_zcdp(Fraction(1, 10)), pure_dp_zcdp(Fraction(5))
-    (Fraction(1, 200), Fraction(5, 1))
     """
     epsilon = _cost("epsilon", epsilon)
     return min(epsilon**2 / 2, epsilon)
@@ -103,23 +107,12 @@ def exponential_pick_epsilon(sensitivity: int, scale: int) -> Fraction:
     moves by at most L. The log-ratio of two neighbours' probabilities is ``(u_j - u'_j)/beta`` minus a
     constant that is the same for all j, so it spans at most ``2 L/beta``. Both laws sum to 1, so that span
     contains 0, and no log-ratio exceeds its length.
-
-    Examples
-    --------
-    >>> exponential_pick_epsilon(65536, 655360)
-    Fraction(1, 5)
     """
     return 2 * _ratio(sensitivity, scale)
 
 
 def exponential_pick_zcdp(sensitivity: int, scale: int) -> Fraction:
-    """Return the zCDP cost of one exponential-mechanism pick: ``(2 L/beta)^2/8 = (L/beta)^2/2``.
-
-    Examples
-    --------
-    >>> exponential_pick_zcdp(65536, 655360)
-    Fraction(1, 200)
-    """
+    """Return the zCDP cost of one exponential-mechanism pick: ``(2 L/beta)^2/8 = (L/beta)^2/2``."""
     return bounded_range_zcdp(exponential_pick_epsilon(sensitivity, scale))
 
 
@@ -130,56 +123,27 @@ def noisy_max_pick_epsilon(sensitivity: int, scale: int) -> Fraction:
     reaches some integer threshold m, and for a neighbour that threshold is at most ``m + 2 L``: j's score and
     its best rival's each move by at most L. For the discrete Laplace law
     ``P(Z >= m + 2 L) >= exp(-2 L/t) P(Z >= m)``.
-
-    Examples
-    --------
-    >>> noisy_max_pick_epsilon(65536, 655360)
-    Fraction(1, 5)
     """
     return 2 * _ratio(sensitivity, scale)
 
 
 def noisy_max_pick_zcdp(sensitivity: int, scale: int) -> Fraction:
-    """Return a zCDP cost of one report-noisy-max pick: at most ``2 (L/t)^2``, four times an exponential pick.
-
-    Examples
-    --------
-    >>> noisy_max_pick_zcdp(65536, 655360)
-    Fraction(1, 50)
-    """
+    """Return a zCDP cost of one report-noisy-max pick: at most ``2 (L/t)^2``, four exponential picks."""
     return pure_dp_zcdp(noisy_max_pick_epsilon(sensitivity, scale))
 
 
 def gaussian_value_zcdp(sensitivity: int, scale: int) -> Fraction:
-    """Return the zCDP cost of one integer plus discrete Gaussian noise: ``(L/sigma)^2 / 2``.
-
-    Examples
-    --------
-    >>> gaussian_value_zcdp(65536, 655360)
-    Fraction(1, 200)
-    """
+    """Return the zCDP cost of one integer plus discrete Gaussian noise: ``(L/sigma)^2 / 2``."""
     return _ratio(sensitivity, scale) ** 2 / 2
 
 
 def laplace_value_epsilon(sensitivity: int, scale: int) -> Fraction:
-    """Return the pure-DP cost of one integer plus discrete Laplace noise: ``L / t``.
-
-    Examples
-    --------
-    >>> laplace_value_epsilon(65536, 655360)
-    Fraction(1, 10)
-    """
+    """Return the pure-DP cost of one integer plus discrete Laplace noise: ``L / t``."""
     return _ratio(sensitivity, scale)
 
 
 def laplace_value_zcdp(sensitivity: int, scale: int) -> Fraction:
-    """Return a zCDP cost of one integer plus discrete Laplace noise: at most ``(L/t)^2 / 2``.
-
-    Examples
-    --------
-    >>> laplace_value_zcdp(65536, 655360)
-    Fraction(1, 200)
-    """
+    """Return a zCDP cost of one integer plus discrete Laplace noise: at most ``(L/t)^2 / 2``."""
     return pure_dp_zcdp(laplace_value_epsilon(sensitivity, scale))
 
 
@@ -187,11 +151,6 @@ def compose(costs: Iterable[Fraction]) -> Fraction:
     """Return the cost of running mechanisms one after another, each seeing what came before: the exact sum.
 
     Holds for zCDP and for pure DP, as long as all costs are of the same kind.
-
-    Examples
-    --------
-    >>> compose([Fraction(1, 200)] * 20)
-    Fraction(1, 10)
     """
     return sum((_cost("costs", cost) for cost in costs), Fraction(0))
 

@@ -1,8 +1,5 @@
 """From public numbers to integer noise scales whose cost is proven.
 
-Symbols: ``rows`` n, ``dim`` d, ``sparsity`` s, ``iterations`` M, ``step_size`` eta, ``l1_radius`` C,
-``clip`` c, ``rounds_per_user`` k.
-
 The scales are the smallest integers within the budget. :class:`fliphat.privacy.scales.NoiseScales` then
 recomputes their price (or their zCDP cost in exact rationals) and cannot be built unless the stated epsilon
 and delta cover it, so a mistake in this file can waste noise or raise, but cannot overstate privacy.
@@ -30,10 +27,9 @@ from fliphat.privacy.scales import (
     FitShape,
     NoiseScales,
     check_delta,
-    gradient_noise,
 )
 
-__all__ = ["ROW_SENSITIVITY", "NoiseScales", "calibrate", "gradient_noise"]
+__all__ = ["ROW_SENSITIVITY", "NoiseScales", "calibrate"]
 
 _LATTICE_LIMIT: Final = 2**62
 # Beyond this many rounds of a user, or kinds of fits, or releases of a fit, the exact price takes too long.
@@ -98,8 +94,7 @@ def calibrate(
         a user's rows, more than 8 rounds of a user that may be spread, thousands of releases, delta below
         1e-28; and where it would ask for more noise. If rows may be spread over `fits`, all of them are
         calibrated in the same way: each is priced beside the scales that the others will have. The result's
-        ``accounting`` says which. "zcdp" is what earlier versions did: with it values are discrete Gaussian
-        by default.
+        ``accounting`` says which. With "zcdp" values are discrete Gaussian by default.
 
     Returns
     -------
@@ -137,6 +132,16 @@ def calibrate(
         raise ValueError("value_noise must be 'laplace' when delta is 0: Gaussian noise is never pure DP")
     stated, exact = epsilon, None
     epsilon, budget = _budget(epsilon, delta, rho)
+    made = functools.partial(
+        NoiseScales,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism=mechanism,
+        value_noise=value_noise,
+        rows=rows,
+        clip=float(clip),
+        rounds_per_user=rounds_per_user,
+    )
     for_picks, for_values = _parts(budget, split, mechanism, pure=delta == 0)
     kinds = _kinds(fits, sparsity, int(iterations))
     spread = bool(fits) and rounds_per_user > 1
@@ -145,18 +150,7 @@ def calibrate(
     if delta and accounting != "zcdp":
         why_not = _no_exact_price(stated, delta, value_noise, rounds_per_user, fits, together)
         if why_not is None and _is_small(max(map(math.prod, together)), rounds_per_user, budget):
-            exact = _exact(
-                epsilon=epsilon,
-                delta=delta,
-                share=for_picks / budget,
-                kinds=together,
-                mechanism=mechanism,
-                value_noise=value_noise,
-                rows=rows,
-                clip=float(clip),
-                rounds_per_user=rounds_per_user,
-                spread=spread,
-            )
+            exact = _exact(made, together, float(for_picks / budget), spread)
         elif accounting == "exact" and why_not is not None:
             raise ValueError(f"accounting must be 'zcdp' or None here: {why_not}")
 
@@ -172,19 +166,7 @@ def calibrate(
             return exact
     pick_scale, value_scale = by_cost[0]
     _require_small(epsilon, delta, pick_scale, value_scale)
-    return NoiseScales(
-        epsilon=epsilon,
-        delta=delta,
-        pick_scale=pick_scale,
-        value_scale=value_scale,
-        mechanism=mechanism,
-        value_noise=value_noise,
-        rows=rows,
-        sparsity=sparsity,
-        iterations=int(iterations),
-        clip=float(clip),
-        rounds_per_user=rounds_per_user,
-    )
+    return made(sparsity=sparsity, iterations=int(iterations), pick_scale=pick_scale, value_scale=value_scale)
 
 
 def _cost_scales(
@@ -267,52 +249,30 @@ def _no_exact_price(
 
 
 def _exact(
-    *,
-    epsilon: float,
-    delta: float,
-    share: Fraction,
-    kinds: tuple[tuple[int, int], ...],
-    mechanism: str,
-    value_noise: str,
-    rows: int,
-    clip: float,
-    rounds_per_user: int,
-    spread: bool,
+    made: functools.partial[NoiseScales], kinds: tuple[tuple[int, int], ...], share: float, spread: bool
 ) -> NoiseScales:
-    """Return scales for the first of `kinds` whose exact price is within the claim."""
+    """Return scales for the first of `kinds` whose exact price is within the claim, picks having `share`."""
+    shared = made.keywords
+    epsilon, delta, rounds_per_user = shared["epsilon"], shared["delta"], shared["rounds_per_user"]
     users = rounds_per_user if spread else 1
-    part = float(share)
     # In an order of their own, so that every kind of fit finds the same scales for all of them.
     ordered = tuple(sorted(kinds))
-    factors = dict(zip(ordered, _factors(epsilon, delta, ordered, part, value_noise, users), strict=True))
+    found = _factors(epsilon, delta, ordered, share, shared["value_noise"], users)
+    factors = dict(zip(ordered, found, strict=True))
     refusal = None
     for correction in range(_CORRECTIONS):
         shapes = []
         for sparsity, iterations in kinds:
             factor = factors[sparsity, iterations] * (1 - _CORRECTION) ** correction
             unit = ROW_SENSITIVITY * rounds_per_user * math.sqrt(sparsity * iterations) / factor
-            twice = 1 if mechanism == "exponential" else 2
-            pick_scale = math.ceil(twice * unit / math.sqrt(part))
-            value_scale = math.ceil(unit / math.sqrt(1 - part))
+            twice = 1 if shared["mechanism"] == "exponential" else 2
+            pick_scale = math.ceil(twice * unit / math.sqrt(share))
+            value_scale = math.ceil(unit / math.sqrt(1 - share))
             _require_small(epsilon, delta, pick_scale, value_scale)
             shapes.append(FitShape(sparsity, iterations, pick_scale, value_scale))
-        own = shapes[0]
+        beside = tuple(shapes[1:]) if spread else None
         try:
-            return NoiseScales(
-                epsilon=epsilon,
-                delta=delta,
-                pick_scale=own.pick_scale,
-                value_scale=own.value_scale,
-                mechanism=mechanism,
-                value_noise=value_noise,
-                rows=rows,
-                sparsity=own.sparsity,
-                iterations=own.iterations,
-                clip=clip,
-                rounds_per_user=rounds_per_user,
-                accounting="exact",
-                beside=tuple(shapes[1:]) if spread else None,
-            )
+            return made(**shapes[0]._asdict(), accounting="exact", beside=beside)
         except ValueError as problem:
             refusal = problem
     raise ArithmeticError(f"no scales were found near those that should do: {refusal}")

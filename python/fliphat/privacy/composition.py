@@ -32,7 +32,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from fliphat import arguments, kernels
 from fliphat.privacy.conversion import rho_from_epsilon
@@ -73,18 +73,18 @@ _FAR: Final = 40.0
 
 @dataclass(frozen=True)
 class Pick:
-    """A release whose log-probability ratios span at most ``eta``.
+    """A release whose log-probability ratios span at most ``eta``."""
 
-    Examples
-    --------
-    >>> Pick(0.2).variance
-    0.010000000000000002
-    """
-
+    kind: ClassVar = "pick"
     eta: float
 
     def __post_init__(self) -> None:
         _size("eta", self.eta)
+
+    @property
+    def size(self) -> float:
+        """Of either kind, by one name: eta."""
+        return self.eta
 
     @property
     def variance(self) -> float:
@@ -98,18 +98,18 @@ class Pick:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A Gaussian vector whose mean moves by at most ``mu`` standard deviations.
+    """A Gaussian vector whose mean moves by at most ``mu`` standard deviations."""
 
-    Examples
-    --------
-    >>> Gaussian(0.5).variance
-    0.25
-    """
-
+    kind: ClassVar = "gaussian"
     mu: float
 
     def __post_init__(self) -> None:
         _size("mu", self.mu)
+
+    @property
+    def size(self) -> float:
+        """Of either kind, by one name: mu."""
+        return self.mu
 
     @property
     def variance(self) -> float:
@@ -165,7 +165,7 @@ def delta(
     >>> round(delta(1.0, [Gaussian(0.37), Pick(0.47), Pick(0.47)]), 5)  # the same in another order
     0.00808
     """
-    return _delta(_not_negative("epsilon", epsilon), *_checked(events, beside, users, cells))
+    return _delta(arguments.not_negative("epsilon", epsilon), *_checked(events, beside, users, cells))
 
 
 def _checked(
@@ -194,7 +194,7 @@ def _delta(epsilon: float, menu: tuple[tuple[Event, ...], ...], users: int, cell
     # Beyond this no float tells the chance from 0, and less epsilon makes delta larger.
     variance = max(_variance(fit) for fit in menu)
     epsilon = min(epsilon, _far(variance))
-    named = [[_named(event) for event in fit] for fit in menu]
+    named = [[(event.kind, event.size) for event in fit] for fit in menu]
     return kernels.price(epsilon, named, users=users, **chosen._asdict())
 
 
@@ -203,11 +203,6 @@ def grid(epsilon: float, menu: Sequence[Fit], *, users: int = 1, cells: int | No
 
     The step is such that chords add at most ``2/(3 cells^2)`` to the variance of the loss. A single size of
     picks gets a step that divides it, which halves the work.
-
-    Examples
-    --------
-    >>> grid(1.0, [[Pick(0.5), Gaussian(0.25)]], cells=16).below
-    45
     """
     if cells is not None:
         return _grid(epsilon, menu, cells)[0]
@@ -251,12 +246,7 @@ def epsilon(
 ) -> float:
     """Return an epsilon at which `events` are (epsilon, delta)-DP, within a millionth of the smallest shown.
 
-    Parameters
-    ----------
-    delta : float
-        From 1e-28 to below 1.
-    events, beside, users, cells
-        As in :func:`delta`.
+    `delta` is from 1e-28 to below 1; the others are as in :func:`delta`.
 
     Examples
     --------
@@ -288,16 +278,8 @@ def largest_factor(
 ) -> float:
     """Return the largest factor (within a millionth) by which all events can grow within (epsilon, delta).
 
-    So the plan's noise may be divided by it.
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    delta : float
-        From 1e-28 to below 1.
-    events, beside, users, cells
-        As in :func:`delta`.
+    So the plan's noise may be divided by it. `delta` is from 1e-28 to below 1; the others are as in
+    :func:`delta`.
 
     Examples
     --------
@@ -306,21 +288,19 @@ def largest_factor(
     >>> delta(1.0, [event.scaled(factor) for event in shares]) <= 0.01
     True
     """
-    epsilon, target = _not_negative("epsilon", epsilon), _target(delta)
+    epsilon, target = arguments.not_negative("epsilon", epsilon), _target(delta)
     menu, users, cells = _checked(events, beside, users, cells)
     variance = max(map(_variance, menu))
     if variance == 0:
         raise ValueError("events must hold at least one that is larger than 0")
-    largest = max(_size_of(event) for fit in menu for event in fit)
+    largest = max(event.size for fit in menu for event in fit)
 
     def excess(log_factor: float, fineness: int | None) -> float:
         factor = math.exp(log_factor)
         if factor * largest > LARGEST:
             return math.inf
-        grown = []
-        for fit in menu:
-            grown.append(tuple([event.scaled(factor) for event in fit]))
-        return _log_ratio(_delta(epsilon, tuple(grown), users, fineness), target)
+        grown = tuple([tuple([event.scaled(factor) for event in fit]) for fit in menu])
+        return _log_ratio(_delta(epsilon, grown, users, fineness), target)
 
     # zCDP is a bound as well, a tenth to a fifth too dear.
     zcdp_factor = math.sqrt(2 * max(rho_from_epsilon(epsilon, target), 1e-300) / variance)
@@ -333,18 +313,9 @@ def largest_factor(
 
 
 def zcdp(events: Fit) -> Fraction:
-    """Return the zCDP cost of events, exactly: half the sum of their largest variances.
-
-    Examples
-    --------
-    >>> zcdp([Pick(0.5), Gaussian(0.25)])
-    Fraction(1, 16)
-    """
-    total = Fraction(0)
-    for event in events:
-        size = Fraction(_size_of(event))
-        total += size**2 / 8 if isinstance(event, Pick) else size**2 / 2
-    return total
+    """Return the zCDP cost of events, exactly: half the sum of their largest variances."""
+    parts = ((Fraction(event.size) ** 2, 8 if isinstance(event, Pick) else 2) for event in events)
+    return sum((square / part for square, part in parts), Fraction(0))
 
 
 def _largest(excess: Callable[[float], float], start: float, stride: float, within: float = 1e-6) -> float:
@@ -387,7 +358,7 @@ def _most(fit: Fit) -> Fraction | float:
     """Return the largest loss there is: infinite with a Gaussian."""
     if any(isinstance(event, Gaussian) and event.mu > 0 for event in fit):
         return math.inf
-    return sum((Fraction(_size_of(event)) for event in fit), Fraction(0))
+    return sum((Fraction(event.size) for event in fit), Fraction(0))
 
 
 def _variance(fit: Fit) -> float:
@@ -398,25 +369,10 @@ def _far(variance: float) -> float:
     return variance / 2 + _FAR * math.sqrt(variance)
 
 
-def _size_of(event: Event) -> float:
-    return event.eta if isinstance(event, Pick) else event.mu
-
-
-def _named(event: Event) -> tuple[str, float]:
-    return ("pick", event.eta) if isinstance(event, Pick) else ("gaussian", event.mu)
-
-
 def _size(name: str, value: float) -> float:
     number = arguments.real(name, value)
     if not 0 <= number <= LARGEST:
         raise ValueError(f"{name} must be a number from 0 to {LARGEST:g}, got {value!r}")
-    return number
-
-
-def _not_negative(name: str, value: float) -> float:
-    number = arguments.real(name, value)
-    if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return number
 
 

@@ -74,24 +74,12 @@ _SMALLEST_POSITIVE = math.ulp(0.0)
 def delta_from_rho(rho: float | Fraction, epsilon: float) -> float:
     """Return a delta, rounded up, at which every rho-zCDP mechanism is (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    rho : float or Fraction
-        zCDP cost, at least 0.
-    epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    float
-        In 0..1.
-
     Examples
     --------
     >>> delta_from_rho(0.1034, 1.0) <= 0.01
     True
     """
-    rho, epsilon = _rho(rho), _epsilon(epsilon)
+    rho, epsilon = _rho(rho), arguments.not_negative("epsilon", epsilon)
     if rho == 0:
         return 0.0
     rough = float(rho)
@@ -108,18 +96,6 @@ def delta_from_rho(rho: float | Fraction, epsilon: float) -> float:
 
 def epsilon_from_rho(rho: float | Fraction, delta: float) -> float:
     """Return an epsilon, rounded up, at which every rho-zCDP mechanism is (epsilon, delta)-DP.
-
-    Parameters
-    ----------
-    rho : float or Fraction
-        zCDP cost, at least 0.
-    delta : float
-        Above 0 and below 1.
-
-    Returns
-    -------
-    float
-        At least 0.
 
     Examples
     --------
@@ -141,24 +117,12 @@ def rho_from_epsilon(epsilon: float, delta: float) -> float:
 
     It is the largest such rho this conversion can show, up to rounding.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-    delta : float
-        Above 0 and below 1.
-
-    Returns
-    -------
-    float
-        At least 0.
-
     Examples
     --------
     >>> [round(rho_from_epsilon(epsilon, 0.01), 4) for epsilon in (0.5, 1, 5)]
     [0.0352, 0.1034, 1.2363]
     """
-    return _rho_from_epsilon(_epsilon(epsilon), _delta(delta))
+    return _rho_from_epsilon(arguments.not_negative("epsilon", epsilon), _delta(delta))
 
 
 @functools.cache
@@ -226,19 +190,8 @@ def _decimal(exact: Fraction) -> Decimal:
 
 
 def _rho(value: float | Fraction) -> Fraction:
-    number = _not_negative("rho", value)
+    number = arguments.not_negative("rho", value)
     return value if isinstance(value, Fraction) else Fraction(number)
-
-
-def _epsilon(value: float) -> float:
-    return _not_negative("epsilon", value)
-
-
-def _not_negative(name: str, value: object) -> float:
-    number = arguments.real(name, value)
-    if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
-    return number
 
 
 def _delta(value: float) -> float:

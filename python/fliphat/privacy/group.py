@@ -14,11 +14,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 from fliphat.privacy import composition
 from fliphat.privacy.conversion import epsilon_from_rho, float_up
 
-__all__ = ["GROUPS", "events_of", "exact", "pure", "zcdp"]
+__all__ = ["GROUPS", "Kinds", "epsilon_of", "events_of"]
+
+#: Events of the kinds of fits that rounds may enter, as large as one person's rounds make them.
+Kinds: TypeAlias = tuple[tuple[composition.Event, ...], ...]
 
 #: Groups of so many times what one person has are shown.
 GROUPS = (2, 3, 5, 10)
@@ -26,12 +30,26 @@ GROUPS = (2, 3, 5, 10)
 _ROUNDED_UP = 1 + 2**-50
 
 
-def pure(epsilon: float, times: Fraction) -> float:
-    """Return epsilon of a group that is `times` one person, where delta is 0."""
-    return float_up(Fraction(epsilon) * times)
+def epsilon_of(
+    times: Fraction, claim: tuple[float, float], rho: Fraction | None, kinds: Kinds | None, rounds: int
+) -> float:
+    """Return epsilon of a group that is `times` one person, at the delta of a person's `claim`.
+
+    With `kinds` of fits the claim is their exact price, and `rounds` can be spread over them; else it follows
+    from `rho`, or from pure costs where delta is 0.
+    """
+    epsilon, delta = claim
+    if times <= 1:
+        return epsilon
+    if kinds is not None:
+        return max(epsilon, _exact(delta, kinds, times, rounds))
+    if delta == 0:
+        return float_up(Fraction(epsilon) * times)
+    assert rho is not None
+    return max(epsilon, _zcdp(rho, delta, times))
 
 
-def zcdp(rho: Fraction, delta: float, times: Fraction) -> float:
+def _zcdp(rho: Fraction, delta: float, times: Fraction) -> float:
     """Return epsilon of a group, from a zCDP cost that covers all of one person's rounds.
 
     Every cost here is a sum of min(a f^2, b f), f the share of the rounds that a fit has. That over f grows
@@ -41,22 +59,10 @@ def zcdp(rho: Fraction, delta: float, times: Fraction) -> float:
 
 
 @functools.lru_cache(maxsize=256)
-def exact(
-    delta: float, kinds: tuple[tuple[composition.Event, ...], ...], times: Fraction, rounds: int
-) -> float:
-    """Return epsilon of a group whose rounds may be spread over fits of all `kinds`.
-
-    Parameters
-    ----------
-    kinds : tuple of tuples of Pick and Gaussian
-        As large as one person's rounds make them.
-    times : Fraction
-        Rounds of the group over those of one person.
-    rounds : int
-        Rounds that can be spread; 1 if all of them are in every fit.
-    """
+def _exact(delta: float, kinds: Kinds, times: Fraction, rounds: int) -> float:
+    """Return epsilon of a group; `rounds` is 1 if all of them are in every fit."""
     largest = max(composition.zcdp(kind) for kind in kinds)
-    by_zcdp = zcdp(largest, delta, times)
+    by_zcdp = _zcdp(largest, delta, times)
     factor = float_up(times) * _ROUNDED_UP
     try:
         grown = [[event.scaled(factor) for event in kind] for kind in kinds]
@@ -65,12 +71,7 @@ def exact(
         return by_zcdp  # too large, or too many, to be priced
 
 
-def events_of(
-    listed: Sequence[Sequence[tuple[str, float, int]]],
-) -> tuple[tuple[composition.Event, ...], ...]:
+def events_of(listed: Sequence[Sequence[tuple[str, float, int]]]) -> Kinds:
     """Return kinds of fits from their records: ``[kind, size, how many in a row]`` of each release."""
-
-    def event(name: str, size: float) -> composition.Event:
-        return composition.Pick(size) if name == "pick" else composition.Gaussian(size)
-
-    return tuple(tuple(event(name, size) for name, size, n in fit for _ in range(n)) for fit in listed)
+    kinds: dict[str, type[composition.Event]] = {"pick": composition.Pick, "gaussian": composition.Gaussian}
+    return tuple(tuple(kinds[name](size) for name, size, n in fit for _ in range(n)) for fit in listed)

@@ -78,8 +78,7 @@ class Guarantee:
     Examples
     --------
     >>> claim = Guarantee(epsilon=1.0, delta=0.01, rho=Fraction(1, 10), setting="regression",
-    ...     rounds_per_user=1, user_ids_checked=False, mechanism="exponential", value_noise="gaussian",
-    ...     calibration="proven", seeded=False, noise_shortfall=None)
+    ...     rounds_per_user=1, mechanism="exponential", value_noise="gaussian", seeded=False)
     >>> claim.proven, claim.unit
     (True, 'row')
     """
@@ -89,12 +88,12 @@ class Guarantee:
     rho: Fraction | None
     setting: str
     rounds_per_user: int
-    user_ids_checked: bool
+    user_ids_checked: bool = False
     mechanism: str
     value_noise: str
-    calibration: str
+    calibration: str = "proven"
     seeded: bool
-    noise_shortfall: float | None
+    noise_shortfall: float | None = None
     release: PricedRelease | None = None
     fits: int = 1
     kinds: Callable[[], Sequence[Sequence[Event]] | None] | None = field(
@@ -216,18 +215,13 @@ class Guarantee:
         rounds = arguments.integer("rounds", rounds, 1, MAX_COUNT)
         if self.accounting == "none":
             raise ValueError("a group has no guarantee where none is proven: the noise is the paper's")
-        times = Fraction(rounds, self.rounds_per_user)
-        if times <= 1:
-            return self.epsilon
-        if self.release is None:
-            assert self.rho is not None
-            if self.delta == 0:
-                return group.pure(self.epsilon, times)
-            return group.zcdp(self.rho, self.delta, times)
+        times, claim = Fraction(rounds, self.rounds_per_user), (self.epsilon, self.delta)
+        if self.release is None or times <= 1:
+            return group.epsilon_of(times, claim, self.rho, None, rounds)
         kinds, spread = self._kinds(self.release)
         if kinds is None:
             raise ValueError("a group's fits must be known beforehand, and `iterations` is a function")
-        return max(self.epsilon, group.exact(self.delta, kinds, times, rounds if spread else 1))
+        return group.epsilon_of(times, claim, self.rho, kinds, rounds if spread else 1)
 
     def _kinds(self, release: PricedRelease) -> tuple[tuple[tuple[Event, ...], ...] | None, bool]:
         """Return kinds of fits that rounds may enter, and whether they may be spread over several."""
@@ -286,21 +280,19 @@ class Guarantee:
 
 def group_table(record: Mapping[str, Any]) -> list[tuple[int, float]]:
     """Return (rounds, epsilon) of some groups, from the record of a claim; nothing where none is proven."""
-    k, delta, release = int(record["rounds_per_user"]), float(record["delta"]), record["release"]
-    found: list[tuple[int, float]] = []
+    k, release = int(record["rounds_per_user"]), record["release"]
+    claim = float(record["epsilon"]), float(record["delta"])
+    kinds, spread = None, False
     if record["accounting"] == "none" or (release is not None and release["kinds"] is None):
-        return found
-    for times in map(Fraction, group.GROUPS):
-        rounds = int(times * k)
-        if release is not None:
-            kinds = group.events_of(release["kinds"] or [release["events"]])
-            epsilon = group.exact(delta, kinds, times, rounds if release["kinds"] else 1)
-        elif delta == 0:
-            epsilon = group.pure(float(record["epsilon"]), times)
-        else:
-            epsilon = group.zcdp(Fraction(record["rho_exact"]), delta, times)
-        found.append((rounds, max(epsilon, float(record["epsilon"]))))
-    return found
+        return []
+    if release is not None:
+        spread = bool(release["kinds"])
+        kinds = group.events_of(release["kinds"] or [release["events"]])
+    rho = None if record["rho_exact"] is None else Fraction(record["rho_exact"])
+    return [
+        (times * k, group.epsilon_of(Fraction(times), claim, rho, kinds, times * k if spread else 1))
+        for times in group.GROUPS
+    ]
 
 
 def state_guarantee(
@@ -351,9 +343,7 @@ def state_guarantee(
         user_ids_checked=user_ids_checked,
         mechanism=noise.mechanism,
         value_noise=noise.value_noise,
-        calibration=noise.calibration,
         seeded=seeded,
-        noise_shortfall=None,
         release=noise.release,
         kinds=kinds,
     )

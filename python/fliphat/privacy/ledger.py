@@ -28,7 +28,7 @@ from fliphat import arguments
 from fliphat.privacy import accounting, composition
 from fliphat.privacy.conversion import epsilon_from_rho, float_up, rho_from_epsilon
 from fliphat.privacy.guarantee import Guarantee
-from fliphat.privacy.ledger_file import Account, FileAccount, MemoryAccount, Spent
+from fliphat.privacy.ledger_file import FileAccount, MemoryAccount, Spent
 from fliphat.privacy.priced import Noise, PricedRelease
 from fliphat.privacy.scales import FitShape, NoiseScales, check_delta, releases_of
 
@@ -99,7 +99,7 @@ class Ledger:
                 "from earlier results add up only within a budget that is fixed beforehand"
             )
         terms = {"delta": self.delta, "epsilon": self.budget, "accounting": accounting}
-        self._account: Account = MemoryAccount() if path is None else FileAccount(path, terms)
+        self._account = MemoryAccount() if path is None else FileAccount(path, terms)
 
     @property
     def fits(self) -> int:
@@ -134,32 +134,32 @@ class Ledger:
             If the fit has no proven cost, no pure one where ``delta = 0``, or protects another number of
             rows of one person than those before it.
         """
-        one, stated = _cost(noise, claim), claim
+        fit, stated = _cost(noise, claim), claim
 
         def decide(before: Sequence[Spent]) -> Spent:
             nonlocal stated
-            if before and before[0].rows_per_user != one.rows_per_user:
+            if before and before[0].rows_per_user != fit.rows_per_user:
                 raise ValueError(
                     f"rows_per_user must be {before[0].rows_per_user}, as in the first fit of this ledger, "
-                    f"got {one.rows_per_user}"
+                    f"got {fit.rows_per_user}"
                 )
-            if self.delta == 0 and one.pure is None:
+            if self.delta == 0 and fit.pure is None:
                 raise ValueError("delta must be 0 for every fit of a ledger whose own delta is 0")
-            spent = [*before, one]
+            spent = [*before, fit]
             if self.budget is not None and not self._within(spent, self.budget):
                 raise BudgetError(
                     f"ledger has a budget of epsilon = {self.budget!r} with delta = {self.delta!r}, which "
                     f"{len(spent)} fits with this one would pass: fit with more noise, or fewer times"
                 )
             stated = self._stated(spent, claim)
-            return one
+            return fit
 
         self._account.add(decide)
         return stated
 
     def _within(self, spent: Sequence[Spent], budget: float) -> bool:
         if self.delta == 0:
-            return sum(one.pure or 0 for one in spent) <= Fraction(budget)
+            return sum(fit.pure or 0 for fit in spent) <= Fraction(budget)
         allowed = Fraction(rho_from_epsilon(budget, self.delta))
         if _rho(spent) <= allowed:
             return True  # zCDP is a bound as well
@@ -175,7 +175,7 @@ class Ledger:
         """Return all releases in order, None if they have no exact price together."""
         if self.accounting != "exact" or self.delta == 0:
             return None
-        parts = [one.noise for one in spent]
+        parts = [fit.noise for fit in spent]
         if any(part is None for part in parts):
             return None
         return tuple(noise for part in parts for noise in part or ())
@@ -185,7 +185,7 @@ class Ledger:
         if not spent:
             return 0.0, None
         if self.delta == 0:
-            return float_up(sum((one.pure or Fraction(0) for one in spent), Fraction(0))), None
+            return float_up(sum((fit.pure or Fraction(0) for fit in spent), Fraction(0))), None
         rho = _rho(spent)
         by_zcdp = epsilon_from_rho(float_up(rho), self.delta)
         while Fraction(rho_from_epsilon(by_zcdp, self.delta)) < rho:
@@ -212,7 +212,7 @@ class Ledger:
             delta=self.delta,
             rho=rho,
             release=release,
-            seeded=any(one.seeded for one in spent),
+            seeded=any(fit.seeded for fit in spent),
             fits=len(spent),
             kinds=None,  # every row is in every fit
         )
@@ -232,7 +232,7 @@ class Ledger:
 
 
 def _rho(spent: Sequence[Spent]) -> Fraction:
-    return sum((one.rho for one in spent), Fraction(0))
+    return sum((fit.rho for fit in spent), Fraction(0))
 
 
 def _cost(noise: Any, claim: Guarantee) -> Spent:
@@ -242,8 +242,9 @@ def _cost(noise: Any, claim: Guarantee) -> Spent:
             raise ValueError("noise must be the zCDP cost that the fit's own claim follows from, or more")
         return Spent(noise, None, None, claim.seeded, rows)
     if isinstance(noise, PricedRelease):
-        if noise.users != 1 or noise.beside:
-            raise ValueError("noise must be priced for all rows of a person in one fit")
+        # Its sensitivities are of one row: with more of them it would cost more than is written down.
+        if noise.users != 1 or noise.beside or rows != 1:
+            raise ValueError("noise must be priced for one row of a person, in one fit")
         return Spent(noise.rho, None, noise.noise, claim.seeded, rows)
     if not isinstance(noise, NoiseScales):
         raise TypeError(f"noise must be NoiseScales, PricedRelease or Fraction, got {type(noise).__name__}")

@@ -18,12 +18,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fliphat import process
-from fliphat.privacy.priced import Noise, Part, PickNoise, VectorNoise
+from fliphat.privacy.priced import Noise, noise_of, scales_of
 
-__all__ = ["Account", "FileAccount", "MemoryAccount", "Spent"]
+__all__ = ["FileAccount", "MemoryAccount", "Spent"]
 
 _FORMAT: Final = 1
 #: Seconds that a fit waits for others that are being written down.
@@ -51,7 +51,7 @@ class Spent:
             {
                 "rho": str(self.rho),
                 "pure": None if self.pure is None else str(self.pure),
-                "noise": None if self.noise is None else [_noise_record(noise) for noise in self.noise],
+                "noise": None if self.noise is None else [scales_of(noise) for noise in self.noise],
                 "seeded": self.seeded,
                 "rows_per_user": self.rows_per_user,
             }
@@ -64,7 +64,7 @@ class Spent:
         return cls(
             rho=Fraction(record["rho"]),
             pure=None if record["pure"] is None else Fraction(record["pure"]),
-            noise=None if record["noise"] is None else tuple(map(_noise_of, record["noise"])),
+            noise=None if record["noise"] is None else tuple(map(noise_of, record["noise"])),
             seeded=record["seeded"],
             rows_per_user=record["rows_per_user"],
         )
@@ -72,16 +72,6 @@ class Spent:
 
 #: Given the fits so far, returns the one that is added to them; whatever it raises leaves them as they were.
 Decide: TypeAlias = Callable[[Sequence[Spent]], Spent]
-
-
-class Account(Protocol):
-    """The fits that were written down."""
-
-    def fits(self) -> Sequence[Spent]:
-        """Return them in order."""
-
-    def add(self, decide: Decide) -> None:
-        """Add the fit that `decide` returns; nobody else adds one in between."""
 
 
 class MemoryAccount:
@@ -206,15 +196,3 @@ class FileAccount:
 
 def _digest(before: str, text: str) -> str:
     return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
-
-
-def _noise_record(noise: Noise) -> dict[str, Any]:
-    if isinstance(noise, PickNoise):
-        return {"sensitivity": noise.sensitivity, "scale": noise.scale, "count": noise.count}
-    return {"parts": [[str(part.sensitivity_squared), part.sigma] for part in noise.parts]}
-
-
-def _noise_of(record: dict[str, Any]) -> Noise:
-    if "parts" in record:
-        return VectorNoise(*(Part(Fraction(squared), sigma) for squared, sigma in record["parts"]))
-    return PickNoise(**record)

@@ -2,7 +2,7 @@
 
 A :class:`PricedRelease` is a list of what one fit releases, in order, and the claim it supports. Building
 one recomputes the price from integers, so a mistake in whoever chose the scales can waste noise or raise, but
-cannot overstate privacy. :func:`fit_scales` finds the scales.
+cannot overstate privacy. :func:`price` finds the scales.
 
 Sensitivities are about *one* replaced row; a person's ``users`` rows move everything up to ``users`` times
 as far.
@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 from fliphat import _native, arguments
 from fliphat.privacy import composition
-from fliphat.privacy.accounting import MAX_SCALE
+from fliphat.privacy.accounting import MAX_SCALE, check_delta
 from fliphat.privacy.conversion import float_up, rho_from_epsilon
 
 __all__ = [
@@ -30,7 +30,9 @@ __all__ = [
     "VectorNoise",
     "fit_scales",
     "listed",
+    "noise_of",
     "price",
+    "scales_of",
 ]
 
 ACCOUNTINGS: Final = ("exact", "zcdp")
@@ -38,9 +40,6 @@ ACCOUNTINGS: Final = ("exact", "zcdp")
 #: Scales are found for this much of a delta: whoever prices them again may round events, and with them the
 #: grid, a little differently, which moves a price by some millionths.
 _WITHIN: Final = 1 - 1e-5
-
-#: Each makes all noise a hundred-thousandth larger; a grid differs from the next by less than a thousandth.
-_CORRECTIONS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,11 @@ class PickNoise:
         return Fraction(2 * self.sensitivity, self.scale)
 
     @property
+    def rho(self) -> Fraction:
+        """ZCDP cost of all of them, for one row."""
+        return self.count * self.eta**2 / 8
+
+    @property
     def named(self) -> tuple[int, int, int]:
         """As :func:`price` takes them."""
         return self.sensitivity, self.scale, self.count
@@ -78,10 +82,6 @@ class PickNoise:
     def events(self, users: int) -> tuple[composition.Event, ...]:
         """Return the picks, as large as `users` rows make them, rounded up."""
         return (composition.Pick(float_up(users * self.eta)),) * self.count
-
-    def grown(self, factor: Fraction) -> PickNoise:
-        """Return the picks with the scale times `factor`, rounded up."""
-        return replace(self, scale=math.ceil(self.scale * factor))
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,11 @@ class VectorNoise:
         return sum((Fraction(part.sensitivity_squared) / part.sigma**2 for part in self.parts), Fraction(0))
 
     @property
+    def rho(self) -> Fraction:
+        """ZCDP cost, for one row."""
+        return self.mu_squared / 2
+
+    @property
     def named(self) -> list[tuple[int, int]]:
         """As :func:`price` takes it; fractions are rounded up."""
         return [(math.ceil(part.sensitivity_squared), part.sigma) for part in self.parts]
@@ -148,10 +153,6 @@ class VectorNoise:
     def events(self, users: int) -> tuple[composition.Event, ...]:
         """Return the vector, as large as `users` rows make it, rounded up."""
         return (composition.Gaussian(root_up(users**2 * self.mu_squared)),)
-
-    def grown(self, factor: Fraction) -> VectorNoise:
-        """Return the vector with every sigma times `factor`, rounded up."""
-        return VectorNoise(*(replace(part, sigma=math.ceil(part.sigma * factor)) for part in self.parts))
 
 
 Noise = PickNoise | VectorNoise
@@ -207,9 +208,7 @@ class PricedRelease:
         object.__setattr__(self, "beside", tuple(tuple(fit) for fit in self.beside))
         arguments.choice("accounting", self.accounting, ACCOUNTINGS)
         arguments.integer("users", self.users, 1, 2**31)
-        number = arguments.real("delta", self.delta)
-        if not 0 <= number < 1:
-            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
+        check_delta(self.delta)
         if self.accounting == "zcdp":
             allowed = Fraction(rho_from_epsilon(self.epsilon, self.delta)) if self.delta else Fraction(0)
             if self.rho > allowed:
@@ -247,13 +246,7 @@ class PricedRelease:
     @property
     def rho(self) -> Fraction:
         """Exact zCDP cost of one fit that all the person's rows enter."""
-        total = Fraction(0)
-        for noise in self.noise:
-            if isinstance(noise, PickNoise):
-                total += noise.count * noise.eta**2 / 8
-            else:
-                total += noise.mu_squared / 2
-        return self.users**2 * total
+        return self.users**2 * sum((noise.rho for noise in self.noise), Fraction(0))
 
     def record(self) -> dict[str, object]:
         """Return what a reviewer needs to compute the price again; ``json`` can write it."""
@@ -262,7 +255,7 @@ class PricedRelease:
             "epsilon": float(self.epsilon),
             "delta": float(self.delta),
             "users": self.users,
-            "noise": [[_scales(noise) for noise in fit] for fit in (self.noise, *self.beside)],
+            "noise": [[scales_of(noise) for noise in fit] for fit in (self.noise, *self.beside)],
             "events": listed(self.events),
         }
         if self.accounting == "zcdp":
@@ -276,56 +269,16 @@ class PricedRelease:
 
 
 def fit_scales(
-    template: Sequence[Noise],
-    *,
-    epsilon: float,
-    delta: float,
-    users: int = 1,
-    beside: Sequence[Sequence[Noise]] = (),
-    accounting: str = "exact",
-    factor: float | None = None,
+    template: Sequence[Noise], *, epsilon: float, delta: float, users: int = 1, accounting: str = "exact"
 ) -> PricedRelease:
     """Return the releases of `template` with all scales times one factor, the smallest that the claim allows.
 
-    Parameters
-    ----------
-    template : sequence of PickNoise and VectorNoise
-        In release order. Only the ratios of its scales matter: give them with enough digits.
-    epsilon, delta : float
-        The claim, ``delta`` above 0.
-    users : int
-        Rows of one person that are protected together.
-    beside : sequence of sequences of PickNoise and VectorNoise
-        As in :class:`PricedRelease`: other fits, with the scales they will really have.
-    accounting : {"exact", "zcdp"}
-    factor : float, optional
-        What `composition.largest_factor` found for the template's events, where the caller keeps it. It is
-        where the search starts and no more: the price of what is returned is computed either way.
-
-    Examples
-    --------
-    >>> release = fit_scales(
-    ...     [PickNoise(2**16, 10**6, count=3), VectorNoise(Part(3 * 2**32, 2 * 10**6))],
-    ...     epsilon=1.0, delta=0.01)
-    >>> [type(noise).__name__ for noise in release.noise], release.price > 0.0099
-    (['PickNoise', 'VectorNoise'], True)
+    As :func:`price`, whose template is integers. Fits beside it are not looked for: construction of a
+    :class:`PricedRelease` checks them together.
     """
     users = arguments.integer("users", users, 1, 2**31)
     arguments.choice("accounting", accounting, ACCOUNTINGS)
-    others = tuple(tuple(fit) for fit in beside)
-    if accounting == "zcdp" or not others:
-        claim = Claim(epsilon, delta, users, accounting)
-        return price([noise.named for noise in template], claim, factor=factor)
-    # With other fits beside it, the search is for this fit alone; construction checks them together.
-    if factor is None:
-        factor = composition.largest_factor(epsilon, delta, _events(template, users))
-    # Rounded scales have a grid of their own, on which the bound may be larger by some millionths.
-    for _ in range(_CORRECTIONS):
-        grown = _grown(template, factor)
-        if composition.delta(epsilon, _events(grown, users)) <= delta:
-            break
-        factor *= 1 - 1e-5
-    return PricedRelease(noise=grown, epsilon=epsilon, delta=delta, users=users, beside=others)
+    return price([noise.named for noise in template], Claim(epsilon, delta, users, accounting))
 
 
 class Claim(NamedTuple):
@@ -392,12 +345,6 @@ def price(template: Template, claim: Claim, *, factor: float | None = None) -> P
     return proven
 
 
-def _grown(template: Sequence[Noise], factor: float) -> tuple[Noise, ...]:
-    """Return the releases whose events are `factor` times as large, with scales rounded up."""
-    times = 1 / Fraction(factor)
-    return tuple(noise.grown(times) for noise in template)
-
-
 def root_up(exact: Fraction) -> float:
     """Return a float at or above the square root of `exact`, within two of the smallest one.
 
@@ -416,20 +363,26 @@ def _events(noise: Sequence[Noise], users: int) -> tuple[composition.Event, ...]
     return tuple(event for release in noise for event in release.events(users))
 
 
-def _scales(noise: Noise) -> dict[str, object]:
-    """Return a release as integers: how far one row moves it, and the noise."""
+def scales_of(noise: Noise) -> dict[str, Any]:
+    """Return a release as integers, for JSON: how far one row moves it, and the noise."""
     if isinstance(noise, PickNoise):
         return {"picks": noise.count, "sensitivity": noise.sensitivity, "scale": noise.scale}
     return {"vector": [[str(part.sensitivity_squared), part.sigma] for part in noise.parts]}
+
+
+def noise_of(record: dict[str, Any]) -> Noise:
+    """Return what :func:`scales_of` wrote."""
+    if "vector" in record:
+        return VectorNoise(*(Part(Fraction(squared), sigma) for squared, sigma in record["vector"]))
+    return PickNoise(record["sensitivity"], record["scale"], record["picks"])
 
 
 def listed(events: Sequence[composition.Event]) -> list[list[object]]:
     """Events as ``[kind, size, how many in a row]``."""
     found: list[list[object]] = []
     for event in events:
-        kind, size = ("pick", event.eta) if isinstance(event, composition.Pick) else ("gaussian", event.mu)
-        if found and found[-1][:2] == [kind, size]:
+        if found and found[-1][:2] == [event.kind, event.size]:
             found[-1][2] = int(str(found[-1][2])) + 1
         else:
-            found.append([kind, size, 1])
+            found.append([event.kind, event.size, 1])
     return found

@@ -16,12 +16,14 @@ replacing k rows by at most ``L = k 2^16``. A user's k rounds may fall into seve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple
 
 from fliphat import arguments
 from fliphat.privacy import accounting
+from fliphat.privacy.accounting import check_delta
 from fliphat.privacy.priced import Noise, Part, PickNoise, PricedRelease, VectorNoise
 
 __all__ = [
@@ -31,7 +33,7 @@ __all__ = [
     "VALUE_NOISES",
     "FitShape",
     "NoiseScales",
-    "gradient_noise",
+    "check_delta",
     "releases_of",
 ]
 
@@ -156,7 +158,13 @@ class NoiseScales:
                 f"accounting must be 'exact' or 'zcdp' when delta is above 0, got {self.delta!r}"
             )
         if self.accounting == "exact":
-            self._require_price()
+            try:
+                self._priced()
+            except ValueError as refusal:
+                raise ValueError(
+                    f"pick_scale = {self.pick_scale} and value_scale = {self.value_scale} do not support the "
+                    f"claim: {refusal}"
+                ) from None
             return
         if self.delta == 0:
             spent, allowed, unit = self.pure_epsilon, Fraction(self.epsilon), "epsilon"
@@ -170,21 +178,12 @@ class NoiseScales:
                 f"epsilon = {self.epsilon!r} with delta = {self.delta!r} allows {unit} = {float(allowed):.6g}"
             )
 
-    def _require_price(self) -> None:
-        try:
-            release = self.release
-        except ValueError as refusal:
-            raise ValueError(
-                f"pick_scale = {self.pick_scale} and value_scale = {self.value_scale} do not support the "
-                f"claim: {refusal}"
-            ) from None
-        assert release is not None
-
     @property
     def release(self) -> PricedRelease | None:
         """The releases with their price, computed again; None unless the accounting is "exact"."""
-        if self.accounting != "exact":
-            return None
+        return self._priced() if self.accounting == "exact" else None
+
+    def _priced(self) -> PricedRelease:
         together = self.beside is None
         rows = self.rounds_per_user if together else 1
         shape = FitShape(self.sparsity, self.iterations, self.pick_scale, self.value_scale)
@@ -201,11 +200,6 @@ class NoiseScales:
         )
 
     @property
-    def calibration(self) -> str:
-        """The name of this calibration: ``"proven"``."""
-        return "proven"
-
-    @property
     def sensitivity(self) -> int:
         """How far replacing all rows of one user can move any integer sum."""
         return ROW_SENSITIVITY * self.rounds_per_user
@@ -213,31 +207,24 @@ class NoiseScales:
     @property
     def rho(self) -> Fraction:
         """Exact zCDP cost of one fit."""
-        pick = {
-            "exponential": accounting.exponential_pick_zcdp,
-            "laplace": accounting.noisy_max_pick_zcdp,
-        }[self.mechanism]
-        value = {
-            # Rounding is post-processing: it costs what the Gaussian costs, as the discrete one does.
-            "rounded_gaussian": accounting.gaussian_value_zcdp,
-            "gaussian": accounting.gaussian_value_zcdp,
-            "laplace": accounting.laplace_value_zcdp,
-        }[self.value_noise]
-        return self.releases * (
-            pick(self.sensitivity, self.pick_scale) + value(self.sensitivity, self.value_scale)
-        )
+        exponential, laplace = self.mechanism == "exponential", self.value_noise == "laplace"
+        pick = accounting.exponential_pick_zcdp if exponential else accounting.noisy_max_pick_zcdp
+        # Rounding is post-processing: it costs what the Gaussian costs, as the discrete one does.
+        value = accounting.laplace_value_zcdp if laplace else accounting.gaussian_value_zcdp
+        return self._cost(pick, value)
 
     @property
     def pure_epsilon(self) -> Fraction | None:
         """Exact pure-DP cost of one fit; None with Gaussian values, which have none."""
         if self.value_noise != "laplace":
             return None
-        pick = {
-            "exponential": accounting.exponential_pick_epsilon,
-            "laplace": accounting.noisy_max_pick_epsilon,
-        }[self.mechanism]
-        value = accounting.laplace_value_epsilon(self.sensitivity, self.value_scale)
-        return self.releases * (pick(self.sensitivity, self.pick_scale) + value)
+        exponential = self.mechanism == "exponential"
+        pick = accounting.exponential_pick_epsilon if exponential else accounting.noisy_max_pick_epsilon
+        return self._cost(pick, accounting.laplace_value_epsilon)
+
+    def _cost(self, pick: Callable[[int, int], Fraction], value: Callable[[int, int], Fraction]) -> Fraction:
+        moved = self.sensitivity
+        return self.releases * (pick(moved, self.pick_scale) + value(moved, self.value_scale))
 
     @property
     def releases(self) -> int:
@@ -246,37 +233,14 @@ class NoiseScales:
 
     @property
     def pick_gradient_noise(self) -> float:
-        """Scale of a pick's noise in units of the mean clipped gradient."""
-        return gradient_noise(self.pick_scale, clip=self.clip, rows=self.rows)
+        """Scale of a pick's noise in units of the mean clipped gradient.
+
+        With an equal split it is the planner's ``nu = 2 c sqrt(M s/rho) / n``, and a coordinate tends to be
+        found when its gradient beats ``nu * log(dim)``.
+        """
+        return self.pick_scale * self.clip / (HALF_RANGE * self.rows)
 
     @property
     def value_gradient_noise(self) -> float:
         """Scale of a value's noise in units of the mean clipped gradient."""
-        return gradient_noise(self.value_scale, clip=self.clip, rows=self.rows)
-
-
-def gradient_noise(scale: int, *, clip: float, rows: int) -> float:
-    """Return a noise scale in units of the mean clipped gradient: ``scale * clip / (2^15 rows)``.
-
-    With an equal split it is the planner's ``nu = 2 c sqrt(M s/rho) / n``, and a coordinate tends to be
-    found when its gradient beats ``nu * log(dim)``.
-
-    Examples
-    --------
-    >>> gradient_noise(2**15, clip=2.0, rows=100)
-    0.02
-    """
-    scale = arguments.integer("scale", scale, 1, accounting.MAX_SCALE)
-    return (
-        scale
-        * arguments.positive("clip", clip)
-        / (HALF_RANGE * arguments.integer("rows", rows, 1, MAX_COUNT))
-    )
-
-
-def check_delta(value: float) -> float:
-    """Return ``value`` as a float in ``[0, 1)``."""
-    number = arguments.real("delta", value)
-    if not 0 <= number < 1:
-        raise ValueError(f"delta must be at least 0 and below 1, got {value!r}")
-    return number
+        return self.value_scale * self.clip / (HALF_RANGE * self.rows)

@@ -12,7 +12,6 @@ from fliphat.fit.options import Iht, Pursuit
 from fliphat.privacy.ledger import Ledger
 from fliphat.regression import data
 from fliphat.regression.dask import arrays
-from fliphat.regression.labels import encode, two_classes
 from fliphat.regression.linear_estimator import LinearEstimator, refuse_unknown
 from fliphat.regression.sklearn_compat import ClassifierMixin
 
@@ -79,6 +78,7 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
 
     _loss = "logistic"
 
+    classes: Any
     classes_: npt.NDArray[Any]
     intercept_: npt.NDArray[np.float64]
 
@@ -96,16 +96,7 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         ledger: Ledger | None = None,
         solver: Pursuit | Iht | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.sparsity = sparsity
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.feature_scale = feature_scale
-        self.rows_per_user = rows_per_user
-        self.random_state = random_state
-        self.ledger = ledger
-        self.solver = solver
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Fit privately: one release.
@@ -184,8 +175,8 @@ class PrivateSparseClassifier(ClassifierMixin, LinearEstimator):
         if isinstance(rows, arrays.DaskRows):
             return arrays.labels_and_classes(y, rows, self.classes)
         labels = data.one_dimensional(y, rows.shape[0], stacklevel=5)
-        classes = two_classes(labels, self.classes)
-        return encode(labels, classes), classes
+        classes = data.two_classes(labels, self.classes)
+        return data.encode(labels, classes), classes
 
     def _scales(self) -> tuple[float, float]:
         return defaults.LOG_ODDS_SCALE, defaults.RESIDUAL_SCALE

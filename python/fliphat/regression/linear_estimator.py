@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, cast
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from fliphat.fit.iht import run
 from fliphat.fit.iht.fit import IhtPlan
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.options import Iht, Pursuit
+from fliphat.fit.settings import Settings
 from fliphat.kernels._fits import Noise
 from fliphat.kernels._rows import vector
 from fliphat.privacy.guarantee import Guarantee, PrivacyWarning, state_guarantee
@@ -70,6 +72,10 @@ class LinearEstimator(BaseEstimator):
     _is_clone: bool = False
     _told_of_clones: ClassVar[bool] = False
 
+    def _keep(self, parameters: dict[str, Any]) -> None:
+        """Keep the parameters of a constructor as they are: scikit-learn asks for it."""
+        vars(self).update({name: value for name, value in parameters.items() if name != "self"})
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -113,45 +119,37 @@ class LinearEstimator(BaseEstimator):
             raise TypeError(f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}")
         score_scale, residual_scale = self._scales()
         iht = solvers.options_of_one_fit(self.solver, rows, labels=self._loss == "logistic")
-        dim = features + int(self.fit_intercept)
+        dim, intercept = features + int(self.fit_intercept), bool(self.fit_intercept)
         feature_scale = arguments.within("feature_scale", self.feature_scale, SMALLEST_SCALE, LARGEST_SCALE)
         sparsity = min(defaults.REGRESSION_SPARSITY, dim) if self.sparsity is None else self.sparsity
         sparsity = arguments.integer("sparsity", sparsity, 1, dim)
-        radius = defaults.l1_radius(sparsity, feature_scale, score_scale)
-        public = solvers.OneFit(
-            epsilon=arguments.positive("epsilon", self.epsilon),
-            delta=self.delta,
-            rows=rows,
-            dim=dim,
-            sparsity=sparsity,
-            l1_radius=radius if iht.l1_radius is None else iht.l1_radius,
-            iterations=cast(int | None, iht.iterations),
-            step_size=cast(float | None, iht.step_size),
-            feature_scale=feature_scale,
-            loss=self._loss,
-            target_clip=iht.reward_clip,
-            rows_per_user=arguments.integer("rows_per_user", self.rows_per_user, 1, MAX_COUNT),
-            warm=iht.start is not None,
-            seed=None
-            if self.random_state is None
-            else arguments.integer("random_state", self.random_state, 0, _LARGEST_SEED),
-        )
-        if solvers.may_be_parts(self.solver, public, residual_scale):
+        seed = self.random_state
+        public: dict[str, Any] = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "sparsity": sparsity,
+            "loss": self._loss,
+            "rounds_per_user": arguments.integer("rows_per_user", self.rows_per_user, 1, MAX_COUNT),
+            "context_scale": feature_scale,
+            "reward_scale": residual_scale,
+            "dtype": "float64",
+            "seed": None if seed is None else arguments.integer("random_state", seed, 0, _LARGEST_SEED),
+        }
+        radius, clip = iht.l1_radius, iht.gradient_clip
+        if radius is None:
+            radius = defaults.l1_radius(sparsity, feature_scale, score_scale)
+        if clip is None:
+            clip = defaults.regression_clip(feature_scale, residual_scale)
+        # A start has one value for each column of X, and is read when there are rows.
+        options = replace(iht, start=None, l1_radius=radius, gradient_clip=clip)
+        one_fit = Settings.checked(**public, dim=dim, fit=options)
+        sizes = {"feature_scale": feature_scale, "target_scale": residual_scale}
+        if solvers.may_be_parts(self.solver, one_fit.delta, **sizes):
             accounting = None if self.ledger is None else "zcdp"
-            fit = solvers.plan_parts(
-                public,
-                intercept=bool(self.fit_intercept),
-                residual_scale=residual_scale,
-                accounting=accounting,
-            )
+            fit = solvers.plan_parts(public, rows, features, intercept=intercept, accounting=accounting)
             if isinstance(self.solver, Pursuit) or solvers.better_in_parts(fit):
                 return fit
-        clip = iht.gradient_clip
-        if clip is None:
-            clip = arguments.positive(
-                "gradient_clip", defaults.regression_clip(feature_scale, residual_scale)
-            )
-        return solvers.plan_one_fit(public, clip=clip, mechanism=iht.mechanism)
+        return solvers.plan_one_fit(one_fit, rows, warm=iht.start is not None)
 
     def _release_parts(self, rows: Any, y: Any, plan: PartsFit) -> tuple[npt.NDArray[np.float64], float]:
         guarantee = parts.parts_guarantee(plan)

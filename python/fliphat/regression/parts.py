@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -36,10 +35,9 @@ from fliphat.fit.pursuit.constants import (
     class_tuning,
 )
 from fliphat.fit.pursuit.fit import PursuitFit, RowSums, Sums
-from fliphat.fit.pursuit.known import KnownSparse, Told
+from fliphat.fit.pursuit.known import Given, KnownSparse
 from fliphat.fit.pursuit.plan import PursuitPlan
 from fliphat.fit.settings import Settings
-from fliphat.privacy.conversion import rho_from_epsilon
 from fliphat.privacy.guarantee import NO_PICKS, Guarantee
 from fliphat.privacy.priced import PricedRelease
 
@@ -99,25 +97,8 @@ class Parts:
 class PartsFit:
     """Pursuit over the parts of one data set, planned from public numbers.
 
-    Parameters
-    ----------
-    settings : Settings
-        Of a squared or logistic fit; its ``rounds_per_user`` are rows of one person.
-    rows : int
-        How many there are.
-    accounting : {"exact", "zcdp"}, optional
-        How a part is priced. "zcdp" has the same cost for every part, whatever it picks, so that it can be
-        added to that of other fits before anything is released.
-
-    Attributes
-    ----------
-    parts : Parts
-    lengths : tuple of int
-        Rows of each.
-    whole : bool
-        Whether all columns may be kept, so that none has to be picked.
-    budget : float
-        Rows times mu for each column that may be kept: how much can be told of one.
+    The settings' ``rounds_per_user`` are rows of one person. With the accounting "zcdp" every part has the
+    same cost, whatever it picks, so that it can be added to that of other fits before anything is released.
 
     Examples
     --------
@@ -131,13 +112,15 @@ class PartsFit:
     def __init__(self, settings: Settings, rows: int, *, accounting: str | None = None) -> None:
         base = PursuitFit(settings, accounting=accounting)
         if settings.loss == "logistic" and settings.constants is None:
-            base = PursuitFit(settings, constants=class_tuning(base.told.mu), accounting=accounting)
-        told = base.told
-        self.whole = told.dim <= told.sparsity
-        self.budget = rows * told.mu / told.sparsity
+            base = PursuitFit(settings, constants=class_tuning(base.given.mu), accounting=accounting)
+        given = base.given
+        #: Whether all columns may be kept, so that none has to be picked.
+        self.whole = given.dim <= given.sparsity
+        #: Rows times mu for each column that may be kept: how much can be told of one.
+        self.budget = rows * given.mu / given.sparsity
         self.parts = Parts(rows, _how_many(rows, self.budget, self.whole))
         self.lengths = self.parts.lengths
-        constants = at_once(told.tuning, told.mu)
+        constants = at_once(given.tuning, given.mu)
         if self.whole:
             constants = dataclasses.replace(constants, prune=WHOLE_PRUNE, moment_share=WHOLE_MOMENTS)
         settings = dataclasses.replace(settings, first_episode=self.lengths[0])
@@ -150,12 +133,12 @@ class PartsFit:
     def plan(self, part: int, known: KnownSparse) -> tuple[KnownSparse, PursuitPlan]:
         """Return the plan of a part, and what it was made from."""
         if self.whole and not len(known.columns):
-            known = _with_all_columns(known, self.pursuit.told)
+            known = _with_all_columns(known, self.pursuit.given)
         picks, last = known.picks, part >= self.parts.count - (self.parts.count + 2) // ONE_MEASURES
         if len(known.columns) and (self.whole or last):
             picks = 0.0  # the last parts measure what the others found
         elif part == 0:
-            picks = max(picks, PART_FIRST_PICKS * self.pursuit.told.sparsity)
+            picks = max(picks, PART_FIRST_PICKS * self.pursuit.given.sparsity)
         known = dataclasses.replace(known, rows=float(self.lengths[part]), picks=picks)
         plan = self.pursuit.plan(part, known)
         assert isinstance(plan, PursuitPlan)  # a pilot is a bandit's
@@ -174,10 +157,10 @@ class PartsFit:
         return known, tuple(releases)
 
 
-def _with_all_columns(known: KnownSparse, told: Told) -> KnownSparse:
+def _with_all_columns(known: KnownSparse, given: Given) -> KnownSparse:
     """Return what is known with every column in the estimate, at zero."""
-    d, x = told.dim, known.context_size
-    slope = _STEEPEST_SIGMOID if told.loss == "logistic" else 1.0
+    d, x = given.dim, known.context_size
+    slope = _STEEPEST_SIGMOID if given.loss == "logistic" else 1.0
     covariance = np.diag(np.full(1 + d, (WHOLE_DOUBT * known.residual_size / x / slope) ** 2))
     covariance[0, 0] = known.covariance[0, 0]
     moments = np.diag(np.full(1 + d, x * x))
@@ -204,24 +187,12 @@ def _how_many(rows: int, budget: float, whole: bool) -> int:
 
 def parts_guarantee(fit: PartsFit) -> Guarantee:
     """Return the claim of a fit in parts: a row is in one of them, and each is within the whole claim."""
-    settings = fit.pursuit.settings
     first = fit.plan(0, fit.begin())[1].release
-    exact = first.accounting == "exact"
-    rho = None if exact else Fraction(rho_from_epsilon(settings.epsilon, settings.delta))
-    return Guarantee(
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        rho=rho,
+    return dataclasses.replace(
+        fit.pursuit.guarantee(first),
         setting="regression",
-        rounds_per_user=settings.rounds_per_user,
-        user_ids_checked=False,
         mechanism=NO_PICKS if fit.whole else "exponential",
-        value_noise="rounded_gaussian",
-        calibration="proven",
-        seeded=settings.seed is not None,
-        noise_shortfall=None,
-        release=first if exact else None,
-        kinds=fit.pursuit.kinds if exact else None,
+        seeded=fit.pursuit.settings.seed is not None,
     )
 
 

@@ -98,25 +98,16 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
     many rows eight.
 
     **Which solver.** Measured on made tables (``docs/reproduction.md``): where columns are correlated pursuit
-    is far better, and hard thresholding often ends below R^2 = 0. With independent columns and enough rows
-    both are alike. Hard thresholding is better where columns are independent, the declared scales are right
-    and the budget is small (below about epsilon times rows = 1 000). Nothing public tells these tables apart,
-    so the default does not try.
+    is far better. Hard thresholding is better where they are independent, the declared scales are right and
+    the budget is small (epsilon times rows below about 1 000). Nothing public tells these tables apart.
 
     **Dask.** X may be a dask array cut along its rows (float32 or float64 NumPy blocks, or SciPy CSR blocks),
     and y a dask array as well. Rows then stay with the workers, and the fit has the same bits as on one
-    machine, whatever the chunks and whichever workers are lost on the way. X is read once an iteration,
-    or each part's rows twice, so its blocks are kept in the workers' memory; workers need the client's
-    version of fliphat. Chunks whose lengths Dask does not know are counted. A block makes 8 bytes a column
-    each iteration or part: blocks of 100 MB and more are best. `predict` and `score` bring a dask
-    array to this process; ``X.map_blocks(model.predict, drop_axis=1, dtype=float)`` predicts where the rows
-    are.
-
-    The noise is drawn in the process that calls `fit`, never in a Dask task. A fit that fails leaves the
-    estimator as it was. If it fails before its first sums are there it has spent nothing; if later, a note
-    of the exception says so. While a cluster has no workers it waits two minutes, or as long as the setting
-    ``fliphat.no-workers-timeout`` of Dask says. Workers, scheduler, dashboard and logs hold private data and
-    belong to whoever holds X.
+    machine, whatever the chunks and whichever workers are lost on the way. The noise is drawn in the process
+    that calls `fit`, never in a Dask task. A fit that fails leaves the estimator as it was. If it fails
+    before its first sums are there it has spent nothing; if later, a note of the exception says so. Workers,
+    scheduler, dashboard and logs hold private data and belong to whoever holds X. What to set on a cluster
+    is in ``docs/scale.md``.
 
     Examples
     --------
@@ -144,6 +135,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
 
     _loss = "squared"
 
+    target_scale: float
     intercept_: float
 
     def __init__(
@@ -160,16 +152,7 @@ class PrivateSparseRegressor(RegressorMixin, LinearEstimator):
         ledger: Ledger | None = None,
         solver: Pursuit | Iht | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.sparsity = sparsity
-        self.fit_intercept = fit_intercept
-        self.feature_scale = feature_scale
-        self.target_scale = target_scale
-        self.rows_per_user = rows_per_user
-        self.random_state = random_state
-        self.ledger = ledger
-        self.solver = solver
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Fit privately: one release.

@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from fliphat import arguments
 from fliphat.fit.iht import constants as defaults
@@ -21,78 +21,56 @@ from fliphat.privacy.calibration import calibrate
 from fliphat.privacy.scales import HALF_RANGE, NoiseScales
 from fliphat.regression.parts import PartsFit
 
-__all__ = ["OneFit", "better_in_parts", "may_be_parts", "options_of_one_fit", "plan_one_fit", "plan_parts"]
+__all__ = ["better_in_parts", "may_be_parts", "options_of_one_fit", "plan_one_fit", "plan_parts"]
 
 #: Declared sizes in between leave the fourth powers that pursuit calculates with normal floats.
 _SMALLEST_SIZE, _LARGEST_SIZE = 1e-30, 1e30
 
 
-@dataclass(frozen=True, kw_only=True)
-class OneFit:
-    """What a regression's fit is about; nothing here comes from the rows, except how many there are.
+def plan_one_fit(public: Settings, rows: int, *, warm: bool) -> IhtPlan:
+    """Plan a regression by hard thresholding, with proven noise.
 
-    Steps are in units of ``1 / feature_scale**2``; None asks for a default.
+    Steps are in units of ``1 / context_scale**2``; where there are none they follow from the noise.
     """
-
-    epsilon: float
-    delta: float
-    rows: int
-    dim: int
-    sparsity: int
-    l1_radius: float
-    iterations: int | None
-    step_size: float | None
-    feature_scale: float
-    loss: str
-    target_clip: float | None
-    rows_per_user: int
-    warm: bool
-    seed: int | None
-
-
-def plan_one_fit(public: OneFit, *, clip: float, mechanism: str) -> IhtPlan:
-    """Plan a regression by hard thresholding, with proven noise."""
 
     def calibrated(iterations: int, step_size: float) -> NoiseScales:
         return calibrate(
             epsilon=public.epsilon,
             delta=public.delta,
-            rows=public.rows,
+            rows=rows,
             dim=public.dim,
             sparsity=public.sparsity,
             iterations=iterations,
             step_size=step_size,
             l1_radius=public.l1_radius,
-            clip=clip,
-            rounds_per_user=public.rows_per_user,
-            mechanism=mechanism,
+            clip=public.gradient_clip,
+            rounds_per_user=public.rounds_per_user,
+            mechanism=public.mechanism,
             fits=(),  # one fit: all rows of a user enter it
         )
 
     def in_units(step_size: float) -> float:
-        return arguments.positive("step_size", step_size) * public.feature_scale**-2
+        return arguments.positive("step_size", step_size) * public.context_scale**-2
 
-    iterations, step = public.iterations, public.step_size
+    iterations, step = cast(int | None, public.iterations), cast(float | None, public.step_size)
     if iterations is None or step is None:
         single = calibrated(1, in_units(1.0))
         # Tiny tables count as three columns here and as two in the bandit.
-        signal = defaults.detectable(single.pick_scale / HALF_RANGE, public.rows, max(public.dim, 3))
+        signal = defaults.detectable(single.pick_scale / HALF_RANGE, rows, max(public.dim, 3))
         steps = defaults.one_fit(signal, loss=public.loss, pure=single.delta == 0)
         iterations = steps.iterations if iterations is None else iterations
         step = steps.step_size if step is None else step
     step = in_units(step)
     return IhtPlan(
-        budget=Budget(
-            epsilon=public.epsilon, delta=float(public.delta), rounds_per_user=public.rows_per_user
-        ),
+        budget=Budget(epsilon=public.epsilon, delta=public.delta, rounds_per_user=public.rounds_per_user),
         noise=calibrated(iterations, step),
         episode=0,
         dim=public.dim,
         step_size=step,
         l1_radius=public.l1_radius,
         loss=public.loss,
-        reward_clip=public.target_clip,
-        warm=public.warm,
+        reward_clip=public.reward_clip,
+        warm=warm,
         shrink=False,
         seed=None if public.seed is None else (public.seed, 0),
     )
@@ -125,14 +103,13 @@ def _of_one_fit(name: str, given: PerEpisode | None, rows: int) -> float | None:
     return given
 
 
-def may_be_parts(solver: Pursuit | Iht | None, public: OneFit, residual_scale: float) -> bool:
+def may_be_parts(solver: Pursuit | Iht | None, delta: float, **sizes: float) -> bool:
     """Whether pursuit can take it: not pure privacy, and sizes that it calculates with."""
     if isinstance(solver, Iht):
         return False
-    sizes = {"feature_scale": public.feature_scale, "target_scale": residual_scale}
     if solver is None:
-        return public.delta != 0 and all(_SMALLEST_SIZE <= size <= _LARGEST_SIZE for size in sizes.values())
-    if public.delta == 0:
+        return delta != 0 and all(_SMALLEST_SIZE <= size <= _LARGEST_SIZE for size in sizes.values())
+    if delta == 0:
         raise ValueError("solver must be Iht() or None with delta=0, got Pursuit()")
     for name, size in sizes.items():
         arguments.within(name, size, _SMALLEST_SIZE, _LARGEST_SIZE)
@@ -147,20 +124,11 @@ def better_in_parts(fit: PartsFit) -> bool:
     return not fit.whole and fit.budget >= LOGISTIC_BUDGET and rows_of_each >= LOGISTIC_ROWS
 
 
-def plan_parts(public: OneFit, *, intercept: bool, residual_scale: float, accounting: str | None) -> PartsFit:
-    """Plan a fit in parts; the intercept is no column there."""
-    features = public.dim - int(intercept)
-    settings = Settings.checked(
-        dim=features,
-        sparsity=min(public.sparsity, features),
-        epsilon=public.epsilon,
-        delta=public.delta,
-        loss=public.loss,
-        rounds_per_user=public.rows_per_user,
-        context_scale=public.feature_scale,
-        reward_scale=residual_scale,
-        fit=Pursuit(intercept=intercept),
-        dtype="float64",
-        seed=public.seed,
-    )
-    return PartsFit(settings, public.rows, accounting=accounting)
+def plan_parts(
+    public: dict[str, Any], rows: int, features: int, *, intercept: bool, accounting: str | None
+) -> PartsFit:
+    """Plan a fit in parts, of settings that both fits share; the intercept is no column there."""
+    sparsity = min(public["sparsity"], features)
+    fit = Pursuit(intercept=intercept)
+    settings = Settings.checked(**public | {"dim": features, "sparsity": sparsity, "fit": fit})
+    return PartsFit(settings, rows, accounting=accounting)

@@ -24,18 +24,16 @@ from fliphat.serve.web import (
     Answer,
     Asked,
     Disconnected,
-    Patience,
     Receive,
     Scope,
     Send,
+    read_body,
     refuse_foreign,
     refused,
     send_answer,
 )
 
 __all__ = ["make_app"]
-
-_COMPACT = compact.COMPACT.encode()
 
 
 def make_app(
@@ -52,8 +50,8 @@ def make_app(
     ----------
     open_policy : function
         Returns the policy, which must have a store. Called in the thread that will play it, when the server
-        starts, and again after its store failed. With a directory give ``durability="group"``: the server
-        syncs each group of requests before it answers any of them.
+        starts, and again after its store failed. Of a directory give ``Store(..., durability="group")``: the
+        server syncs each group of requests before it answers any of them.
     tokens : Tokens
     limits : Limits, optional
     log_requests : bool
@@ -67,10 +65,11 @@ def make_app(
 
     Examples
     --------
-    >>> from fliphat import FLIPHAT
+    >>> from fliphat import FLIPHAT, Store
     >>> from fliphat.serve import Tokens, make_app
+    >>> store = Store("store", durability="group")
     >>> app = make_app(
-    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2, store="store", durability="group"),
+    ...     lambda: FLIPHAT(dim=20, sparsity=2, epsilon=1.0, delta=1e-2, store=store),
     ...     tokens=Tokens(write="a token of some length", operator="another token, as long"),
     ... )  # doctest: +SKIP
     """
@@ -85,12 +84,10 @@ def make_app(
         await service.owner.start()
         if decision_log is not None:
             decision_log.keyed(service.owner.secret)
-        service.patience.start()
         logs.event("started")
         try:
             yield
         finally:
-            service.patience.stop()
             await service.owner.stop()
             logs.event("stopped")
 
@@ -155,7 +152,7 @@ class _Address:
                     refuse_foreign(scope)
                 if not tokens.allows(self._token, asked.authorization):
                     raise Refusal(401, "token", "this address needs its token: Authorization: Bearer ...")
-                body = await service.patience.read_body(receive, asked)
+                body = await read_body(scope, receive, asked, service.rules.limits)
             answer: Any = await self._do(asked, body)
         except Disconnected:
             return
@@ -167,7 +164,7 @@ class _Address:
             answer = refused(Refusal(500, "internal", "an unexpected error"), request)
         if isinstance(answer, dict):
             answer = Answer(json.dumps(answer).encode())
-        await send_answer(send, answer)
+        await send_answer(scope, send, answer)
         seconds = time.perf_counter() - started
         service.numbers.request(self._path, answer.status, seconds)
         if code is not None:
@@ -184,7 +181,6 @@ class _Service:
     def __init__(self, open_policy: Callable[[], LivePolicy], rules: Rules, log_requests: bool) -> None:
         self.rules, self.log_requests = rules, log_requests
         self.owner = Owner(open_policy, rules)
-        self.patience = Patience(rules)
         self.numbers = Metrics(self.owner, rules)
         self.decisions: DecisionLog | None = None
         self._shown: tuple[Any, bytes] = (None, b"")
@@ -217,14 +213,11 @@ class _Service:
             self.numbers.add("invalid_rounds", _invalid(decided))
             if self.decisions is not None:
                 self.decisions.decided(rounds, decided)
-        receipts = self.owner.receipts
-        if asked.compact:
-            return Answer(compact.answer(decided, receipts, self.owner.terms.numbers), _COMPACT)
-        return Answer(bodies.json_answer(decided, receipts))
+        return Answer(bodies.json_answer(decided, self.owner.receipts))
 
     async def update(self, asked: Asked, body: bytes) -> Answer:
         """Hand in one reward, or several."""
-        rewards = (compact if asked.compact else bodies).read_rewards(body, self.rules.limits.rounds)
+        rewards = bodies.read_rewards(body, self.rules.limits.rounds)
         self.owner.receipts.require(rewards.ids, rewards.receipts)
         played = switch.of_played(rewards)
         taken: bool | int = False if rewards.single else 0
@@ -268,12 +261,11 @@ class _Service:
     # Addresses that read
 
     async def arms(self, asked: Asked, body: bytes) -> dict[str, Any]:
-        """Show the arms that are played now, and the number of each there ever was."""
+        """Show the arms that are played now."""
         self._public()
-        terms = self.owner.terms
-        if terms.arms is None:
+        if self.owner.terms.arms is None:
             raise play.no_arms()
-        return {"arms": terms.arms, "numbers": list(terms.numbers)}
+        return {"arms": self.owner.terms.arms}
 
     async def estimate(self, asked: Asked, body: bytes) -> Answer:
         """Show the released estimate."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import random
 import ssl
 import time
@@ -16,10 +17,10 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from fliphat.serve import compact
-from fliphat.serve.receipts import read_id
 
 __all__ = ["Client", "Decided", "ServerError"]
 
+_JSON = "application/json"
 _MAY_PASS = (502, 503, 504)
 
 
@@ -69,8 +70,6 @@ class Client:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url must begin with http:// or https:// and have a host, got {url!r}")
         self.url, self._path, self._attempts = url, parts.path.rstrip("/"), attempts
-        self._ids: list[Any] = []
-        self._has_ids: bool | None = None
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._connection: http.client.HTTPConnection = (
             http.client.HTTPSConnection(
@@ -109,8 +108,8 @@ class Client:
 
     def update_batch(self, decisions: Iterable[Decided | str], rewards: Any) -> int:
         """Hand in several rewards; how many were taken, of which those of a lost answer do not count."""
-        body = compact.write_rewards([read_id(_id(one)) for one in decisions], rewards)
-        return int(json.loads(self._send("POST", "/update", body))["taken"])
+        ids, given = [_id(one) for one in decisions], np.asarray(rewards, float).tolist()
+        return int(self._post("/update", {"ids": ids, "rewards": given})["taken"])
 
     def cancel(self, decision: Decided | str) -> bool:
         """Take a round back that was never shown; False if its episode is over."""
@@ -153,35 +152,19 @@ class Client:
         self.close()
 
     def _post(self, path: str, members: dict[str, Any]) -> Any:
-        return json.loads(self._send("POST", path, json.dumps(members).encode(), "application/json"))
+        return json.loads(self._send("POST", path, json.dumps(members).encode()))
 
     def _decided(self, body: bytes, *, again: bool = True) -> list[Decided]:
-        records = np.frombuffer(self._send("POST", "/select", body, again=again), compact.ANSWER)
-        ids = self._ids_of_arms(int(records["arm"].max(initial=0)))
-        return [
-            Decided(
-                f"{number}.{receipt:016x}", arm if ids is None else ids[arm], bool(valid), episode, chance
-            )
-            for number, arm, episode, valid, chance, receipt in records.tolist()
-        ]
-
-    def _ids_of_arms(self, highest: int) -> list[Any] | None:
-        """Return ids of arms by number, asked for once, and again when there are more; None without any."""
-        if self._has_ids is not False and len(self._ids) <= highest:
-            try:
-                self._ids, self._has_ids = self.get("/arms")["numbers"], True
-            except ServerError as error:
-                if error.status != 404:
-                    raise
-                self._has_ids = False
-        return self._ids if self._has_ids else None
+        told = json.loads(self._send("POST", "/select", body, compact.COMPACT, again=again))
+        columns = zip(*told.values(), strict=True) if "ids" in told else [told.values()]
+        return [Decided._make((*one, math.nan if chance is None else chance)) for *one, chance in columns]
 
     def _send(
         self,
         method: str,
         path: str,
         body: bytes | None = None,
-        kind: str = compact.COMPACT,
+        kind: str = _JSON,
         *,
         again: bool = True,
     ) -> bytes:

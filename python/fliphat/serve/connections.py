@@ -1,4 +1,4 @@
-"""Connections of one worker: how many there may be, and how long each may take.
+"""Connections of workers, with clients and with their database: how many there may be, and for how long.
 
 A connection has a time by which its next request's head must be whole, or its last answer read. Bytes do not
 move it: who sends one now and then is let go as well. Between the head and the answer there is none; the body
@@ -7,12 +7,18 @@ and the wait have limits of their own.
 
 from __future__ import annotations
 
+import http
 import time
+from collections.abc import Iterable
 from typing import Any, Final
 
+from fliphat.policies.types import StoreError
 from fliphat.serve.settings import Rules
 
-__all__ = ["impatient_protocol", "most_connections"]
+__all__ = ["BESIDE_THREADS", "EXCHANGE", "impatient_protocol", "most_connections", "refuse_too_few"]
+
+#: The name under which a request's scope has what reads and answers it in one piece, with our protocol.
+EXCHANGE: Final = "fliphat.exchange"
 
 #: Bytes of a request's head at most, and of what one read may bring beyond it.
 _MOST_HEAD: Final = 1 << 19
@@ -45,34 +51,33 @@ def most_connections(asked: int) -> int:
     return asked
 
 
-class _HeadWithBody:
-    """A transport that sends the head of an answer with its body, in one piece: uvicorn hands over both."""
+class _Exchange:
+    """A request and its answer, each in one piece where nothing has to be waited for."""
 
-    def __init__(self, transport: Any) -> None:
-        self._transport, self._head = transport, b""
+    __slots__ = ("_cycle", "_flow")
 
-    def write(self, data: bytes) -> None:
-        """Send, or hold a head that has a body of known length."""
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head + data)
-        elif data.endswith(b"\r\n\r\n") and b"\r\ncontent-length: " in data:
-            self._head = data
-        else:
-            self._transport.write(data)
+    def __init__(self, cycle: Any, flow: Any) -> None:
+        self._cycle, self._flow = cycle, flow
 
-    def flush(self) -> None:
-        """Send a head whose answer has no body."""
-        if self._head:
-            self.write(b"")
+    def body(self) -> bytes | None:
+        """Return the request's body if all of it has come."""
+        cycle = self._cycle
+        return None if cycle.more_body or cycle.disconnected else bytes(cycle.body)
 
-    def close(self) -> None:
-        """Send what is held, and close."""
-        self.flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+    def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
+        """Send an answer, unless its client is slow or leaves, or it must say more: then uvicorn does."""
+        cycle = self._cycle
+        if self._flow.write_paused or cycle.disconnected or not cycle.keep_alive:
+            return False
+        parts = [b"HTTP/1.1 %d %s\r\n" % (status, http.HTTPStatus(status).phrase.encode())]
+        for name, value in (*cycle.default_headers, *headers):
+            parts += (name, b": ", value, b"\r\n")
+        parts += (b"\r\n", body)
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        cycle.transport.write(b"".join(parts))
+        cycle.on_response()
+        return True
 
 
 def impatient_protocol(rules: Rules) -> Any:
@@ -98,7 +103,6 @@ def impatient_protocol(rules: Rules) -> Any:
                     return
                 min(waiting, key=lambda one: one._until).transport.abort()
             super().connection_made(transport)
-            self.transport = _HeadWithBody(transport)
             self._until = time.monotonic() + rules.limits.read
             rules.open_connections = len(self.connections)
             if not sweeping:
@@ -129,6 +133,7 @@ def impatient_protocol(rules: Rules) -> Any:
             if not self.flow.write_paused:
                 self._until = None
             super().on_headers_complete()
+            self.scope["extensions"] = {EXCHANGE: _Exchange(self.cycle, self.flow)}
 
         def pause_writing(self) -> None:
             super().pause_writing()  # its client does not read
@@ -140,10 +145,13 @@ def impatient_protocol(rules: Rules) -> Any:
                 self._until = None
 
         def on_response_complete(self) -> None:
-            self.transport.flush()
-            if not self.pipeline:
-                self._until = time.monotonic() + rules.limits.idle
-            super().on_response_complete()
+            if self.pipeline or self.transport.is_closing():
+                super().on_response_complete()
+                return
+            # Without uvicorn's timer for every answer: all connections share one.
+            self._until = time.monotonic() + rules.limits.idle
+            self.server_state.total_requests += 1
+            self.flow.resume_reading()
 
         def connection_lost(self, exc: Exception | None) -> None:
             if getattr(self, "refused", False):
@@ -152,3 +160,36 @@ def impatient_protocol(rules: Rules) -> Any:
             rules.open_connections = len(self.connections)
 
     return Impatient
+
+
+# Connections to a database
+
+#: Connections of a worker beside those of its threads: one renews a lease, one is made while another ends.
+BESIDE_THREADS: Final = 2
+
+_ASK: Final = """
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+    (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user),
+    (SELECT datconnlimit FROM pg_database WHERE datname = current_database())
+"""
+
+
+def refuse_too_few(url: str, workers: int, threads: int) -> None:
+    """Raise if a server has fewer connections than workers with so many threads need."""
+    import psycopg
+
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
+            limits = connection.execute(_ASK).fetchone()
+    except psycopg.Error as error:
+        raise StoreError(
+            f"the database can't be reached ({type(error).__name__}): check address, account and password"
+        ) from None
+    assert limits is not None
+    allowed = min(limit for limit in limits if limit is not None and limit >= 0)
+    need = workers * (threads + BESIDE_THREADS)
+    if need > allowed:
+        raise ValueError(
+            f"{workers} workers of {threads} threads need up to {need} connections, and the database allows "
+            f"{allowed}: fewer workers, fewer threads (limits), or max_connections"
+        )

@@ -40,6 +40,8 @@ def failure(what: str, error: BaseException) -> None:
             facts["cause"] = type(cause).__name__
             break
         cause = cause.__cause__ or cause.__context__
+    if "not the newest copy" in str(error):  # these words are the program's own
+        facts["reason"] = "the witness refuses this copy"
     event(what, **facts)
 
 

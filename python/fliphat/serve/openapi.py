@@ -77,11 +77,6 @@ def _schemas(terms: Terms) -> dict[str, Any]:
         "AddArm": _object(["add"], add=_NAME),
         "RemoveArm": _object(["remove"], remove=_NAME),
         "Arms": _object(["arms"], arms=_list(_NAME)),
-        "NumberedArms": _object(
-            ["arms", "numbers"],
-            arms=_list(_NAME),
-            numbers=_list(_NAME, description="arms there ever were, in the order of their numbers"),
-        ),
         "Estimate": _object(
             ["dim", *estimate, "episodes_released"],
             dim={"type": "integer"},
@@ -109,7 +104,7 @@ _REFUSALS: Final = {
     "415": "The content type is none of these, at a server without tokens.",
     "422": "The body's structure is not what the policy takes; nothing happened.",
     "500": "An unexpected error; it may have happened: try again with the same key.",
-    "503": "Busy, stopping, or the store can't be written: try again with the same key.",
+    "503": "Busy, stopping, or the store can't be written or goes no further: try again with the same key.",
     "504": "The wait was too long and the request under way: try again with the same key.",
 }
 _WRITING: Final = ("400", "401", "403", "408", "413", "415", "422", "500", "503", "504")
@@ -149,8 +144,7 @@ def _writes(
     token: str = "write",
     also: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    records = "one record a round" if operation == "select" else None
-    done = {"description": "Done and durable.", "content": _content(answers, records)}
+    done = {"description": "Done and durable.", "content": _content(answers)}
     return {
         "post": {
             "operationId": operation,
@@ -193,8 +187,8 @@ def document(limits: Limits, terms: Terms | None = None) -> dict[str, Any]:
             "changeArms", changed, ["AddArm", "RemoveArm"], ["Arms"], token="operator", also=("404",)
         ) | _reads(
             "arms",
-            "The arms that are played now, and the number of every arm there ever was. Public.",
-            "NumberedArms",
+            "The arms that are played now. Public.",
+            "Arms",
             refused=("404", "503"),
         )
     return {
@@ -213,14 +207,13 @@ def document(limits: Limits, terms: Terms | None = None) -> dict[str, Any]:
                 "contexts.",
                 ["Round", "Rounds"],
                 ["Decision", "Decisions"],
-                compact="compact contexts; the answer is compact too",
+                compact="compact contexts; the answer is JSON",
             ),
             "/update": _writes(
                 "update",
                 "Hand in the reward of one decision, or of several; late ones are not taken.",
                 ["Reward", "RewardByKey", "Rewards"],
                 ["Taken"],
-                compact="compact ids and rewards; the answer is JSON",
                 also=("409",),
             ),
             "/cancel": _writes(

@@ -50,7 +50,10 @@ _REOPEN: Final = 1.0
 _STILL_TRUE: Final = 0.5
 _TRIAL: Final = 1.5
 
-_STORE_FAILED: Final = "the store can't be written now; nothing acknowledged is lost"
+_STORE_FAILED: Final = (
+    "the store can't be written now, or its witness refuses it, the log says; nothing acknowledged is lost"
+)
+_NO_ESTIMATE: Final = "the estimate that is due could not be computed, as the log says; rounds try again"
 _UNKNOWN: Final = "this may or may not have happened: try again with the same key"
 
 
@@ -201,10 +204,11 @@ class Owner:
                 if try_keeping(policy):
                     self._proved, found = time.monotonic(), _PLAYED
                 else:
-                    found = Ready(False, "rounds wait for an estimate that another worker computes")
-            except (StoreError, OSError, CopyError) as error:
+                    another, own = "rounds wait for an estimate that another worker computes", _NO_ESTIMATE
+                    found = Ready(False, another if self._concurrent else own)
+            except Exception as error:  # whatever it is: this thread must go on
                 self._give_up(policy, error)
-                found = Ready(False, "the store can't be written")
+                found = Ready(False, "the store can't be written, or its witness refuses it: the log says")
         assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # the loop was closed
             self._loop.call_soon_threadsafe(lambda: None if answer.done() else answer.set_result(found))
@@ -501,7 +505,7 @@ class Owner:
             self.public = now
 
 
-_PLAYED: Final = Ready(True, "rounds are played")
+_PLAYED: Final = Ready(True, "rounds can be played")
 
 
 def _run_end(group: list[_Job], at: int) -> int:

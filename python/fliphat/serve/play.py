@@ -102,6 +102,7 @@ def try_keeping(policy: LivePolicy) -> bool:
     assert engine is not None
     engine.keep("tried", round(time.time()))
     engine.refresh()
+    engine.require_alive()  # a copy that its witness refused can still write
     return not engine.waits_for_a_fit
 
 

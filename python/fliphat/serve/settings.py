@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hmac
 import tomllib
 from dataclasses import dataclass
@@ -107,12 +108,20 @@ class Tokens:
                         f"the {name} token must have at least {_SHORTEST_TOKEN} characters, all of them ASCII"
                     )
 
+    @functools.cached_property
+    def _headers(self) -> dict[str, tuple[bytes, ...] | None]:
+        return {
+            what: None if tokens is None else tuple(b"Bearer " + one.encode() for one in tokens)
+            for what, tokens in (
+                ("write", _each(self.write)),
+                ("operator", _each(self.operator or self.write)),
+            )
+        }
+
     def allows(self, what: str, header: bytes) -> bool:
         """Whether a request with this ``Authorization`` header may write, or do what an operator does."""
-        tokens = _each(self.write if what == "write" else self.operator or self.write)
-        if tokens is None:
-            return True
-        return any(hmac.compare_digest(header, b"Bearer " + token.encode()) for token in tokens)
+        right = self._headers[what]
+        return right is None or any(hmac.compare_digest(header, one) for one in right)
 
 
 def _each(tokens: tuple[str, ...] | str | None) -> tuple[str, ...] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fliphat.policies.live import LivePolicy
@@ -25,8 +25,6 @@ class Terms:
         Dimensions of one round's contexts: 2 for a row for each arm, 1 for one row for all arms.
     arms : tuple or None
         Ids of the arms that are played now; None where every round brings its arms.
-    numbers : dict
-        The number of every arm there ever was, which compact answers hold.
     """
 
     policy: str
@@ -34,7 +32,6 @@ class Terms:
     dtype: str
     depth: int = 2
     arms: tuple[str | int, ...] | None = None
-    numbers: dict[str | int, int] = field(default_factory=dict)
 
     @property
     def contexts(self) -> str:
@@ -61,5 +58,4 @@ def terms_of(policy: LivePolicy, table: Any = None) -> Terms:
     if any(isinstance(arm, bytes) for arm in table.ids):
         raise ValueError("arms of a policy that is served must be str or int: JSON has no bytes")
     depth = 1 if settings.disjoint else 2
-    numbers = {arm: number for number, arm in enumerate(table.ids)}
-    return Terms(terms.policy, terms.dim, terms.dtype, depth, table.playable, numbers)
+    return Terms(terms.policy, terms.dim, terms.dtype, depth, table.playable)

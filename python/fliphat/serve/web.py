@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from fliphat.serve.compact import COMPACT
+from fliphat.serve.connections import EXCHANGE
 from fliphat.serve.refusal import Refusal
-from fliphat.serve.settings import Limits, Rules
+from fliphat.serve.settings import Limits
 
-__all__ = ["Answer", "Asked", "Disconnected", "Patience", "refuse_foreign", "refused", "send_answer"]
+__all__ = ["Answer", "Asked", "Disconnected", "read_body", "refuse_foreign", "refused", "send_answer"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -71,53 +71,19 @@ def refuse_foreign(scope: Scope) -> None:
         raise Refusal(415, "content type", f"the content type must be application/json or {COMPACT}")
 
 
-class Patience:
-    """Reads bodies, none for longer than the limits say: clients that are slow are let go.
-
-    One timer looks after all of them; one for each request would cost more than the request's own work.
-    """
-
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-        self._until: dict[asyncio.Task[Any], float] = {}
-        self._slow: set[asyncio.Task[Any]] = set()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self) -> None:
-        """Begin to look after readers, in the running loop."""
-        self._timer = asyncio.get_running_loop().call_later(self._rules.limits.read / 4, self._look)
-
-    def stop(self) -> None:
-        """Look no more."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _look(self) -> None:
-        now = time.monotonic()
-        for task, until in self._until.items():
-            if until < now:
-                self._slow.add(task)
-                task.cancel()
-        self.start()
-
-    async def read_body(self, receive: Receive, asked: Asked) -> bytes:
-        """Return a request's body; one that is too long is refused before it was read whole."""
-        limits = self._rules.limits
-        if asked.length is not None and not 0 <= asked.length <= limits.body:
-            raise _too_large(limits)
-        task = asyncio.current_task()
-        assert task is not None
-        self._until[task] = time.monotonic() + limits.read
-        try:
+async def read_body(scope: Scope, receive: Receive, asked: Asked, limits: Limits) -> bytes:
+    """Return a request's body; one that is too long is refused before it was read whole, a slow one too."""
+    if asked.length is not None and not 0 <= asked.length <= limits.body:
+        raise _too_large(limits)
+    exchange = scope.get("extensions", {}).get(EXCHANGE)
+    body: bytes | None = None if exchange is None else exchange.body()
+    if body is not None and len(body) <= limits.body:
+        return body
+    try:
+        async with asyncio.timeout(limits.read):
             return await _read(receive, limits)
-        except asyncio.CancelledError:
-            if task not in self._slow:
-                raise
-            task.uncancel()
-            raise Refusal(408, "slow", f"the body must arrive within {limits.read:g} seconds") from None
-        finally:
-            del self._until[task]
-            self._slow.discard(task)
+    except TimeoutError:
+        raise Refusal(408, "slow", f"the body must arrive within {limits.read:g} seconds") from None
 
 
 async def _read(receive: Receive, limits: Limits) -> bytes:
@@ -150,7 +116,7 @@ class Answer(NamedTuple):
     more: tuple[tuple[bytes, bytes], ...] = ()
 
 
-async def send_answer(send: Send, answer: Answer) -> None:
+async def send_answer(scope: Scope, send: Send, answer: Answer) -> None:
     """Send a whole answer. Caches must not keep it: decisions are for one person."""
     headers = [
         (b"content-type", answer.kind),
@@ -158,6 +124,14 @@ async def send_answer(send: Send, answer: Answer) -> None:
         (b"cache-control", b"no-store"),
         *answer.more,
     ]
+    exchange = scope.get("extensions", {}).get(EXCHANGE)
+    if (
+        exchange is not None
+        and scope["method"] != "HEAD"
+        and answer.status not in _UNREAD
+        and exchange.answer(answer.status, headers, answer.body)
+    ):
+        return
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
 

@@ -19,7 +19,7 @@ EPSILONS = [0.5, 1.0, 2.0, 5.0, 10.0]
 
 @pytest.fixture
 def one_process(monkeypatch):
-    monkeypatch.setattr("fliphat.lab.experiments.run.executors.cores", lambda: 1)
+    monkeypatch.setattr("fliphat.lab.experiments.executors.cores", lambda: 1)
 
 
 def without(monkeypatch, *names):

@@ -9,7 +9,7 @@ from code_names import ROOT
 from fliphat.lab.experiments import summarise, sweep
 from fliphat.lab.experiments.catalog import NAMES, NO_PRIVACY, experiment
 from fliphat.lab.experiments.catalog._parts import HELD_OUT
-from fliphat.lab.experiments.output.table import at_the_end
+from fliphat.lab.experiments.experiment import at_the_end
 
 
 def results(name, repeats, **wanted):

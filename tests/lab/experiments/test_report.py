@@ -9,7 +9,8 @@ import pytest
 
 from fliphat import FLIPHAT, __version__, cli
 from fliphat.lab.experiments.catalog import NAMES
-from fliphat.lab.experiments.output.report import Section, write_report
+from fliphat.lab.experiments.figures import draw
+from fliphat.lab.experiments.report import Section, write_report
 from invented_results import invented
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -53,6 +54,15 @@ def test_it_needs_nothing_from_elsewhere(report):
     assert len(links) >= 2 * len(NAMES)
     assert all(link.startswith("#") for link in links)
     assert not re.search(r"url\([^#]|@import|<script|<link|https?://", page)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_on_a_telephone_no_legend_leaves_the_figure(name):
+    figure = draw(*invented(name, quick=True), narrow=True)
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        if axes.get_legend() is not None:
+            assert axes.get_legend().get_window_extent().x1 <= figure.bbox.x1
 
 
 def test_the_command_writes_one_that_says_how_to_run_it_again(tmp_path, capsys):

@@ -16,8 +16,8 @@ from fliphat.lab.display.figure_style import save
 from fliphat.lab.experiments import Summary, catalog, summarise, sweep
 from fliphat.lab.experiments.catalog import NAMES, NO_PRIVACY, _parts, experiment
 from fliphat.lab.experiments.catalog.privacy_vs_hardness import privacy_dominates_below
-from fliphat.lab.experiments.output.figures import draw
-from fliphat.lab.experiments.output.table import text_table, write_csv
+from fliphat.lab.experiments.experiment import text_table, write_csv
+from fliphat.lab.experiments.figures import draw
 from invented_results import invented
 
 
@@ -164,7 +164,7 @@ def test_a_directory_that_cant_be_written_is_found_before_any_run(tmp_path, caps
 
 
 def test_an_unreachable_dask_address_is_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("fliphat.lab.experiments.run.executors._DASK_SECONDS", 1)
+    monkeypatch.setattr("fliphat.lab.experiments.executors._DASK_SECONDS", 1)
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
         message = failing(["all", "--dask", address, "--out", str(tmp_path)], capsys)
         assert f"no Dask scheduler answers at '{address}'" in message

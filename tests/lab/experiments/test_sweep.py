@@ -28,8 +28,8 @@ from fliphat.lab.experiments import (
     sweep,
 )
 from fliphat.lab.experiments.catalog import NAMES, experiment
-from fliphat.lab.experiments.run.executors import open_executor
-from fliphat.lab.experiments.run.summary import mean_interval
+from fliphat.lab.experiments.executors import open_executor
+from fliphat.lab.experiments.sweep import mean_interval
 
 POLICIES = {
     "random": Recipe.of(makers.random),

@@ -8,9 +8,9 @@ from fliphat.environments import SparseLinear
 from fliphat.lab.experiments import Recipe, makers, summarise, sweep
 from fliphat.lab.experiments.catalog import experiment
 from fliphat.lab.experiments.catalog.table_1 import STEPS
-from fliphat.lab.experiments.output.table import table_rows
-from fliphat.lab.experiments.run.cells import Cell, run_cell
-from fliphat.lab.experiments.run.results import ResultFile
+from fliphat.lab.experiments.cells import Cell, run_cell
+from fliphat.lab.experiments.experiment import table_rows
+from fliphat.lab.experiments.sweep import ResultFile
 from invented_results import invented
 
 

@@ -21,6 +21,7 @@ from fliphat.lab.peers import (
     ShariffSheffet,
     ZhengLocal,
     chowdhury_zhou,
+    rules,
     zheng,
 )
 from fliphat.lab.peers import peer as peers_base
@@ -28,7 +29,6 @@ from fliphat.lab.peers.frank_wolfe import vertex_cost
 from fliphat.lab.peers.han_local import sphere_radius
 from fliphat.lab.peers.rare_switching import largest_quotient
 from fliphat.lab.peers.shariff_sheffet import paper_deviation
-from fliphat.lab.peers.statistics import rules
 from fliphat.policies import Policy
 
 DELTA = 0.01

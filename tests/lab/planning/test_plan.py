@@ -1,5 +1,6 @@
 """Plans: what is predicted from public numbers, against what simulated policies do."""
 
+import dataclasses
 import json
 import math
 
@@ -187,6 +188,24 @@ def test_what_cant_be_found_is_said():
     assert "With epsilon = 0.5, half of it, not within 1,000 rounds." in str(half)
 
 
+def test_before_the_first_estimate_nothing_is_said_of_runs_that_differ():
+    found = fliphat.plan(**{**NUMBERS, "epsilon": 0.1}, rounds=200)
+    first = found.episodes[0].rounds
+    assert first > 200 and found.learning_starts is None
+    assert f"The first estimate comes after {first:,} rounds: until then play is random." in said(found)
+    assert "Runs differ" not in said(found) and "not found in time" not in said(found)
+    axes = found.plot().axes[0]
+    assert "The first estimate comes after" in axes.texts[0].get_text()
+    assert axes.get_ylim()[1] > 1  # the line of random play is not cut
+
+
+def test_coefficients_that_are_found_are_not_said_to_be_missing():
+    found = fliphat.plan(**NUMBERS, rounds=2000)
+    unfinished = dataclasses.replace(found, learning_starts=None, with_half_epsilon=None)
+    assert found.episodes[-2].smallest_coefficient < 0.5
+    assert "not found in time" not in said(unfinished)
+
+
 def test_the_command_prints_a_table_json_and_a_picture(tmp_path, capsys):
     arguments = ["plan", "--dim", "400", "--sparsity", "10", "--epsilon", "1", "--delta", "0.01"]
     assert cli.main(arguments) == 0
@@ -233,9 +252,13 @@ def test_the_page_and_the_card_answer_first(tmp_path, capsys):
 def test_the_figure_shows_the_course_in_its_band():
     found = fliphat.plan(**NUMBERS, rounds=3000)
     axes = found.plot().axes[0]
-    course = axes.lines[0].get_ydata()
+    course = axes.lines[1].get_ydata()
     steps = [one for one in found.episodes if one.released_before <= 3000]
     assert course.tolist() == [one.regret_share for one in steps]
+    line = dict(zip(*axes.lines[0].get_data(), strict=True))
+    shares = {one.released_before: one.regret_share for one in steps}
+    # The marked start of learning lies on the line.
+    assert line == {found.learning_starts: 0.5} | shares
     assert all(one.regret_band[0] <= one.regret_share <= one.regret_band[1] for one in steps)
     band = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert band.max() >= course.max() and "epsilon = 1" in axes.get_title(loc="left")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fliphat
-from fliphat.lab.display.palette import LIGHT
-from fliphat.lab.tables.figure import draw
+from fliphat.lab.display.figure_style import LIGHT
+from fliphat.lab.tables.output import draw
 from invented_study import CONSTANT, RANDOM, study
 from made_tables import labelled
 

@@ -6,7 +6,7 @@ import pytest
 import fliphat
 import real_sets
 from fliphat.lab.tables.players import PRIVATE
-from fliphat.lab.tables.results import best_private
+from fliphat.lab.tables.runs import best_private
 
 ORDERS = 20
 EPSILONS = (1.0, 10.0)

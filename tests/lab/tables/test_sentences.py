@@ -1,9 +1,10 @@
 """Every sentence that a study can say: said where it is true, and not where it is false."""
 
+import numpy as np
 import pytest
 
 from fliphat.lab.tables import sentences
-from fliphat.lab.tables.results import result_of
+from fliphat.lab.tables.runs import collapse, result_of
 from invented_study import RANDOM, invent, run, study
 
 GOOD = {("LinUCB", None): 0.8, ("FLIPHAT", 1.0): 0.45, ("FLIPHAT", 10.0): 0.7, ("PrivateLinear", 1.0): 0.6}
@@ -76,7 +77,10 @@ TRUE = {
         "privacy costs",
     ),
     "below random": ({"below random"}, "FLIPHAT, epsilon = 1, earns less than random play"),
-    "collapse": ({"collapse"}, "learned and then lost half of it or more in 1 of 8 orders, first near round"),
+    "collapse": (
+        {"collapse"},
+        "Learned and then lost half of it or more: FLIPHAT, epsilon = 1, in 1 of 8 orders, first near round",
+    ),
     "other half": ({"log", "thin log", "short log"}, "its reward is that of the other half"),
     "skipped": ({"not known"}, "LinUCB was not played: it is too slow."),
     "stopped": ({"stopped"}, "Stopped early"),
@@ -147,3 +151,32 @@ def test_a_price_that_is_not_seen_is_not_said():
 def test_a_policy_that_never_learned_is_said_to_be_no_better_than_random():
     stuck = study({("LinUCB", None): 0.8, ("FLIPHAT", 1.0): RANDOM})
     assert "FLIPHAT, epsilon = 1, is not clearly better than random play within 10,000 rounds" in str(stuck)
+
+
+def test_what_earned_more_than_random_play_but_not_at_the_end_is_not_called_no_better():
+    early = (0.9,) * 8 + (RANDOM,) * 12
+    runs = [run("FLIPHAT", 1.0, order, 0, windows=early) for order in range(4)]
+    random = [run("random", None, order, 0, windows=(RANDOM,) * 20) for order in range(4)]
+    found = invent(tuple(result_of(own, [*random, *runs]) for own in (random, runs)))
+    told = " ".join(str(found).split())
+    assert "earns more than random play over 10,000 rounds, but not clearly so at the end" in told
+    assert "is not clearly better than random" not in told
+
+
+def test_there_is_no_price_where_nobody_learned():
+    nothing = study({("LinUCB", None): RANDOM, ("FLIPHAT", 1.0): RANDOM})
+    assert "privacy costs" not in str(nothing)
+
+
+def test_steady_runs_are_hardly_ever_said_to_fall_and_a_fall_is_seen():
+    rng = np.random.default_rng(0)
+    noise = 0.45 / np.sqrt(10_000 / 20)
+    steady, gain = 0, 5 * 0.45 * np.sqrt(2 * 20 / (3 * 10_000))  # where chance has the best chance
+    for number in range(2000):
+        windows = tuple(RANDOM + gain + noise * rng.normal(size=20))
+        one = run("FLIPHAT", 1.0, number, 0, windows=windows)
+        steady += collapse(result_of([one], [one]), RANDOM) is not None
+    assert steady <= 4
+    fallen = [run("FLIPHAT", 1.0, 0, 0, windows=(0.6,) * 10 + (0.4,) * 10)]
+    orders, near = collapse(result_of(fallen, fallen), RANDOM)
+    assert orders == 1 and 5000 < near <= 6000

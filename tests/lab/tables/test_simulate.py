@@ -17,7 +17,7 @@ from fliphat.lab.tables import runs, study
 from fliphat.lab.tables.bandit import make_bandit
 from fliphat.lab.tables.players import POLICIES, PRIVATE, PlayedRounds, make_player, public_numbers
 from fliphat.lab.tables.read import read_frame
-from fliphat.lab.tables.results import first_useful, result_of
+from fliphat.lab.tables.runs import first_useful, result_of
 from made_tables import labelled, logged
 
 LOG = {"arm": "shown", "reward": "earned", "propensity": "chance", "reward_range": (0.0, 1.0)}

@@ -10,7 +10,7 @@ import pytest
 
 import fliphat
 from fliphat import cli
-from fliphat.lab.tables import cost
+from fliphat.lab.tables import players as cost
 from fliphat.lab.tables.bandit import make_bandit
 from fliphat.lab.tables.columns import TableProblems
 from fliphat.lab.tables.read import read_frame, read_table
@@ -189,7 +189,7 @@ def test_costs_grow_with_public_sizes_and_what_takes_minutes_is_skipped():
     table["arm"] = (table["g0"] > 0).astype(int)
     study = fliphat.simulate(table, label="arm", epsilons=[1.0], orders=2, most_seconds=0.05)
     assert study.find("PrivateLinear", 1.0) is None and study.find("random") is not None
-    assert "PrivateLinear was not played: with 901 features and 2 arms" in " ".join(str(study).split())
+    assert "PrivateLinear was not played: with 900 features and 2 arms" in " ".join(str(study).split())
 
 
 def test_linucb_on_more_columns_than_rows_is_the_same_policy():
@@ -301,3 +301,69 @@ def test_several_columns_that_tell_one_arm_of_three_are_one_warning_that_names_t
     assert "whether the best arm is 'b'" in warning and "--drop 'gene 0' 'gene 1' 'gene 2'" in warning
     two = read_frame({"told": 1.0 * (right == "b"), "age": rng.normal(size=600), "label": right == "b"})
     assert any("tells the best arm. If" in one for one in make_bandit(two, label="label").warnings)
+
+
+def test_a_number_that_each_row_was_given_is_taken_for_an_id_and_a_measurement_is_not():
+    rng = np.random.default_rng(0)
+    table = {
+        "patient": rng.permutation(400) + 1000,
+        "income": rng.normal(size=400),
+        "age": rng.integers(18, 90, 400),
+        "arm": rng.integers(0, 2, 400),
+    }
+    told = " ".join(fliphat.simulate(table, label="arm", policies=[], epsilons=[], orders=2).warnings)
+    assert (
+        "Another whole number in every row: patient. If these are ids, leave them out (--drop patient)"
+        in told
+    )
+    table.pop("patient")
+    told = " ".join(fliphat.simulate(table, label="arm", policies=[], epsilons=[], orders=2).warnings)
+    assert "Another whole number" not in told
+
+
+def test_numbers_with_signs_are_not_taken_for_categories_and_plain_texts_are():
+    rng = np.random.default_rng(0)
+    arm = rng.integers(0, 2, 200)
+    for pay in ([f"${i % 40},000" for i in range(200)], [f"{i % 30} %" for i in range(200)]):
+        with pytest.raises(ValueError, match=r"'pay' holds numbers with signs, .* \(--drop pay\)"):
+            fliphat.simulate({"pay": np.array(pay), "age": rng.normal(size=200), "arm": arm}, label="arm")
+    wards = {"ward": np.array([f"{i % 5}a" for i in range(200)]), "arm": arm}
+    assert fliphat.simulate(wards, label="arm", policies=[], epsilons=[], orders=2).columns == 6
+
+
+def test_rewards_in_words_are_told_to_be_numbers_together_with_all_else():
+    rng = np.random.default_rng(0)
+    log = {
+        "x": rng.normal(size=200),
+        "day": np.array(["2024-01-31"] * 200),
+        "shown": rng.integers(0, 2, 200),
+        "earned": rng.choice(["yes", "no"], 200),
+    }
+    with pytest.raises(ValueError, match="2 things") as caught:
+        fliphat.simulate(log, arm="shown", reward="earned", propensity=0.5)
+    assert "column 'earned' must hold numbers: write 1 and 0 for yes and no" in str(caught.value)
+    assert "column 'day' holds dates" in str(caught.value)
+
+
+@pytest.mark.parametrize(("chance", "fits"), [(1 / 3, True), (0.9, False), (0.1, False)])
+def test_chances_that_can_not_be_those_of_the_log_are_named(chance, fits):
+    rng = np.random.default_rng(0)
+    log = {
+        "x": rng.normal(size=6000),
+        "shown": rng.integers(0, 3, 6000),
+        "earned": rng.integers(0, 2, 6000),
+    }
+    asked = {"arm": "shown", "reward": "earned", "policies": [], "epsilons": [], "orders": 2}
+    told = " ".join(fliphat.simulate(log, propensity=chance, **asked).warnings)
+    assert ("The chances do not fit the log" in told) is not fits
+
+
+def test_of_a_log_the_rounds_that_were_played_are_told_to_be_too_few_not_its_rows():
+    rng = np.random.default_rng(0)
+    log = {f"u{i}": rng.normal(size=12_000) for i in range(12)}
+    log |= {"shown": rng.integers(0, 34, 12_000), "earned": rng.integers(0, 2, 12_000)}
+    asked = {"policies": ["PrivateLinear"], "epsilons": [0.5], "orders": 2}
+    study = fliphat.simulate(log, arm="shown", reward="earned", propensity=1 / 34, **asked)
+    (told,) = [warning for warning in study.warnings if "can hardly be told" in warning]
+    fewest = int(told.split("before about ")[1].split()[0].replace(",", ""))
+    assert study.result("PrivateLinear", 0.5).rounds < fewest < study.rows

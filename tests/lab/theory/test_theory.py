@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from fliphat.environments.hardness import hard_coefficient
+from fliphat.environments.hard import hard_coefficient
 from fliphat.lab import theory
 
 PROBLEM = {"horizon": 20_000, "dim": 400, "sparsity": 5}

@@ -64,7 +64,7 @@ class DenseTuning:
     column_noise: float = 0.2
     moment_share: float = 0.1875
     square_share: float = 0.1125
-    moment_noise: float = 0.12
+    moment_noise: float = 0.03
     square_ball: float = 3.5
     square_prior: float = 0.5
     power: float = 0.5

@@ -19,7 +19,7 @@ from fliphat.fit.dense.arms import ArmTable
 from fliphat.fit.dense.chain import FIRST_WEIGHT, Chain, Step, next_step
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.known import KnownLinear
-from fliphat.fit.dense.learning import best_constant, learn
+from fliphat.fit.dense.learning import arm_values, best_constant, learn
 from fliphat.fit.dense.settings import DenseSettings, refuse_too_large
 from fliphat.fit.known import SparseEstimate
 from fliphat.kernels._fits import Noise, noise_of
@@ -244,16 +244,25 @@ class Dense:
             resized=board.cut_too_much,
         )
         learned = dataclasses.replace(learned, earned=self._earned(known, learned, board))
-        if settings.learns_range:
-            better = learned.earned.better_range(known.reward_range)
-            learned = learned if better is None else known_.expecting(learned, better)
+        better = self._better_range(learned)
+        learned = learned if better is None else known_.expecting(learned, better)
         return learned, None if after is None else (plan.episode + 1).to_bytes(8) + after
+
+    def _better_range(self, learned: KnownLinear) -> tuple[float, float] | None:
+        """Return where rewards should be expected; the guard leaves a range that most are outside of."""
+        settings, earned, expected = self.settings, learned.earned, learned.reward_range
+        given = expected == settings.reward_range and not settings.learns_range
+        if given and not (settings.guard and earned.mostly_outside):
+            return None
+        return earned.better_range(expected)
 
     def _earned(self, known: KnownLinear, learned: KnownLinear, board: Board) -> Earned:
         """Return what episodes earned, and what the guard makes of it."""
         settings, constant = self.settings, None
+        if learned.fresh:  # rewards have changed
+            return Earned(last=board)
         if settings.disjoint:
-            constant = best_constant(learned, settings.exploration, self.table.active)
+            constant = best_constant(arm_values(learned, settings.exploration), self.table.active)
         return known.earned.after(board, uniform=known.fresh, constant=constant, guard=settings.guard)
 
     def facts(self, plan: DensePlan, known: KnownLinear) -> dict[str, Any]:

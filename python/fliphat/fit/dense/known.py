@@ -16,7 +16,7 @@ from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.parts import RowMap
 from fliphat.fit.known import SparseEstimate
 
-__all__ = ["DRAWS", "ArmScores", "KnownLinear", "Weighted", "begin", "expecting", "with_groups"]
+__all__ = ["DRAWS", "ArmScores", "KnownLinear", "Weighted", "afresh", "begin", "expecting", "with_groups"]
 
 #: Draws of all coefficients from their posterior; each round is played by one of them.
 DRAWS: Final = 32
@@ -145,7 +145,10 @@ class KnownLinear:
     reward_range : (float, float)
         Where rewards are expected.
     began : int
-        Episodes before rewards were first expected there: what those released is not used.
+        Episodes before rewards were first expected there, or before they changed: what those released is not
+        used.
+    changed : int
+        Episodes when rewards had clearly changed, for the last time; 0 if they never did.
     earned : Earned
         What episodes earned, and what the guard makes of it.
     """
@@ -175,6 +178,7 @@ class KnownLinear:
     constants: DenseTuning
     reward_range: tuple[float, float]
     began: int = 0
+    changed: int = 0
     earned: Earned = field(default_factory=Earned)
 
     @property
@@ -255,6 +259,23 @@ def begin(dim: int, groups: int, constants: DenseTuning, reward_range: tuple[flo
     )
 
 
+def _without_arms(known: KnownLinear) -> dict[str, Chain]:
+    return {name: chain for name, chain in known.chains.items() if name != "arms"}
+
+
+def afresh(known: KnownLinear) -> KnownLinear:
+    """Return what is known without what was known of rewards, whose totals begin anew."""
+    nothing = begin(known.dim, known.groups, known.constants, known.reward_range)
+    return replace(
+        known,
+        chains=_without_arms(known),
+        arms=nothing.arms,
+        coefficients=nothing.coefficients,
+        draws=nothing.draws,
+        began=known.episodes,
+    )
+
+
 def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLinear:
     """Return what is known when rewards are expected elsewhere; totals of rewards begin anew.
 
@@ -262,18 +283,9 @@ def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLin
     is known of rewards.
     """
     (low, high), (first, last) = known.reward_range, reward_range
-    chains = {name: chain for name, chain in known.chains.items() if name != "arms"}
-    moved = replace(known, reward_range=reward_range, chains=chains)
+    moved = replace(known, reward_range=reward_range)
     if first < low or high < last:
-        nothing = begin(known.dim, known.groups, known.constants, reward_range)
-        return replace(
-            moved,
-            arms=nothing.arms,
-            coefficients=nothing.coefficients,
-            draws=nothing.draws,
-            began=known.episodes,
-            earned=Earned(last=known.earned.last),
-        )
+        return replace(afresh(moved), earned=Earned(last=known.earned.last))
     own, arms = known.dim + 1, known.arms  # sums of (v r, r), and then those of (v, 1)
     times, more = (high - low) / (last - first), (low + high - first - last) / (2 * (last - first))
     sums, noise = arms.sums.copy(), arms.noise.copy()
@@ -282,6 +294,7 @@ def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLin
     constant = np.eye(own)[-1] * more
     return replace(
         moved,
+        chains=_without_arms(known),
         arms=replace(arms, sums=sums, noise=noise),
         coefficients=times * known.coefficients + constant,
         draws=times * known.draws + constant,

@@ -25,12 +25,16 @@ from fliphat.fit.dense import columns
 from fliphat.fit.dense.blocks import product, solve, square
 from fliphat.fit.dense.chain import Step
 from fliphat.fit.dense.constants import DenseTuning
-from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, begin, with_groups
+from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, afresh, begin, with_groups
 from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 
 __all__ = ["arm_values", "best_constant", "learn"]
 
 _Floats = npt.NDArray[np.float64]
+
+#: Standard errors by which what is released must be off what was foreseen for rewards to
+#: have changed.
+_CHANGED: Final = 5.0
 
 #: Standard errors by which the best arm is compared with others, about.
 _ERRORS: Final = 2.6
@@ -85,6 +89,8 @@ def learn(
             known = replace(known, center=blank.center, size=blank.size, ball=blank.ball)
         if resized or columns.stale(known, mean, math.sqrt(groups) * float(noise[d + 1]) / count):
             known = _unsettled(known)
+    if _changed(before, arms, noise, width):
+        return replace(afresh(known), changed=known.episodes)
     return _with_draws(known, width)
 
 
@@ -119,6 +125,24 @@ def _added_arms(
     # Between the weights that noise asks for and those that rows do: maps cut rows differently.
     typical = math.sqrt(float(variance[:d].mean()) * step.noise_squared / (step.weight**2 * step.variance))
     return sums.add(base, variance, rows, step.weight, step.before.releases == 0, typical)
+
+
+def _changed(known: KnownLinear, arms: _Floats, noise: _Floats, width: float) -> bool:
+    """Return whether what a total says of an arm is clearly not what was foreseen of its rows.
+
+    A total is mostly of the last episodes. Where it was foreseen too well, rewards have changed.
+    """
+    d, groups = known.dim, known.groups
+    if not known.settled or known.fresh or "arms" not in known.chains:
+        return False
+    counts = np.maximum(arms[:, -1], max(2 * noise[-1], 1.0))
+    level, own = np.clip(arms[:, d] / counts, -0.5, 0.5), arms[:, d + 1 : -1] / counts[:, None]
+    foreseen, variance = _foreseen(known, width, own)
+    spread = np.clip(0.25 - level**2, known.constants.least_spread, known.constants.spread)
+    seen = noise[d] ** 2 + (level * noise[-1]) ** 2
+    seen += float(np.mean(noise[d + 1 : -1] ** 2)) * (known.coefficients[:, :d] ** 2).sum(axis=1)
+    apart = (level - foreseen) ** 2 / (variance + seen / counts**2 + spread / counts)
+    return bool(apart.max() > _CHANGED**2 + 2 * math.log(groups))
 
 
 def _with_moments(
@@ -191,7 +215,7 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
     count_noise = math.sqrt(own.noise[-1])
     counts = np.maximum(own.sums[:, -1], max(1e-3 * total / groups, 0.5 * count_noise))
     level = np.clip(rewards / counts, -0.5, 0.5)
-    means, doubt = _arm_means(own.sums[:, d + 1 : -1] / counts[:, None], own.noise[d + 1 : -1], counts)
+    means, doubt = _arm_means(known, own, counts)
     covariance, error = _within_arms(known, means, counts)
     values, vectors = _directions(covariance, constants.floor)
     root = vectors * np.sqrt(values)
@@ -223,9 +247,7 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
         coefficients[k, :d], draws[:, k, :d] = mean, mean + width * (drawn - mean)
         explained += float(told[k] @ told[k])
         expected += alpha * d + spread[k] * float(np.trace(H))
-    level, left = _levels(
-        level, variance, _uniform_play(known.scores[known.began]), constants.intercept_prior
-    )
+    level, left = _levels(level, variance, _uniform_play(known), constants.intercept_prior)
     coefficients[:, d] = level - (coefficients[:, :d] * means).sum(axis=1)
     # Where arms are alike, the draws decide between them: a tie would always go to the first.
     apart = constants.level_width * width * np.sqrt(left) + 1e-9
@@ -251,8 +273,9 @@ def _levels(
     return common + (found - common) * kept, variance * kept
 
 
-def _uniform_play(first: ArmScores) -> tuple[float, float]:
+def _uniform_play(known: KnownLinear) -> tuple[float, float]:
     """Return the mean reward of the first episode, which was played uniformly, and its variance."""
+    first = known.scores[known.began]
     arms = len(first.counts)
     rounds = max(float(first.counts.sum()), math.sqrt(arms) * first.count_noise, 1.0)
     mean = min(max(float(first.rewards.sum()) / rounds, -0.5), 0.5)
@@ -271,26 +294,34 @@ def _first_values(known: KnownLinear) -> tuple[_Floats, _Floats]:
     return np.pad(level, later), np.pad(variance, later, constant_values=np.inf)
 
 
-def arm_values(known: KnownLinear, width: float) -> list[Interval]:
-    """Return what each arm would earn if everybody was shown it, as far as rewards are linear.
+def _foreseen(known: KnownLinear, width: float, at: _Floats | None = None) -> tuple[_Floats, _Floats]:
+    """Return arms' mean rewards, -1/2 to 1/2, and their variances, for rows of these means: everybody's.
 
     An arm that is shown to few is known for those: how far coefficients are off, by their draws that are
-    `width` standard deviations apart, is a part of the error. Later releases have noise, but no rounds, of an
-    arm that is no longer shown: the first, uniform episode alone may know it better.
+    `width` standard deviations apart, is a part of the variance.
     """
-    low, high = known.reward_range
     own = _in_map(known)
     count_noise = math.sqrt(own.noise[-1])
     total = max(own.total, 1e-9)
     counts = np.maximum(own.sums[:, -1], max(1e-3 * total / known.groups, 0.5 * count_noise))
-    middle = own.sums[:, known.dim + 1 : -1].sum(axis=0) / counts.sum()
-    found = known.coefficients[:, :-1] @ middle + known.coefficients[:, -1]
+    sums = own.sums[:, known.dim + 1 : -1]
+    at = np.tile(sums.sum(axis=0) / counts.sum(), (known.groups, 1)) if at is None else at
+    found = (known.coefficients[:, :-1] * at).sum(axis=1) + known.coefficients[:, -1]
     level = np.clip(own.sums[:, known.dim] / counts, -0.5, 0.5)
     variance = np.minimum(known.constants.spread, np.maximum(0.25 - level**2, 1e-4)) * own.spread / counts
-    means = own.sums[:, known.dim + 1 : -1] / counts[:, None]
-    moved = np.einsum("nkd,kd->nk", known.draws[:, :, :-1], middle - means)
+    moved = np.einsum("nkd,kd->nk", known.draws[:, :, :-1], at - sums / counts[:, None])
     variance = variance + (moved.std(axis=0) / max(width, 1e-3)) ** 2
-    variance += own.noise[known.dim] / counts**2 + (level * count_noise / counts) ** 2
+    return found, variance + own.noise[known.dim] / counts**2 + (level * count_noise / counts) ** 2
+
+
+def arm_values(known: KnownLinear, width: float) -> list[Interval]:
+    """Return what each arm would earn if everybody was shown it, as far as rewards are linear.
+
+    Later releases have noise, but no rounds, of an arm that is no longer shown: the first, uniform episode
+    alone may know it better, as long as rewards have not changed.
+    """
+    low, high = known.reward_range
+    found, variance = _foreseen(known, width)
     at_first, doubt = _first_values(known)
     found, variance = np.where(doubt < variance, at_first, found), np.minimum(doubt, variance)
     return [
@@ -299,24 +330,35 @@ def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     ]
 
 
-def best_constant(known: KnownLinear, width: float, active: list[int]) -> tuple[int, Interval]:
+def best_constant(values: list[Interval], active: list[int]) -> tuple[int, Interval]:
     """Return the best arm for everybody, and what it earns: the best of several looks better than it is."""
-    values, chances = arm_values(known, width), 2 * math.log(max(len(active), 1))
+    chances = 2 * math.log(max(len(active), 1))
     best = max(active, key=lambda slot: values[slot].mean - math.sqrt(chances) * values[slot].error)
     # One of K numbers is sqrt(z^2 + 2 log K) errors off about as often as a single one is z errors off.
     luck = math.sqrt(_ERRORS**2 + chances) - _ERRORS
     return best, Interval(values[best].mean - luck * values[best].error, values[best].error)
 
 
-def _arm_means(found: _Floats, noise: _Floats, counts: _Floats) -> tuple[_Floats, _Floats]:
-    """Return means of arms' rows, drawn to that of all, and the variance of the noise left in an entry."""
-    doubt = float(noise.mean()) / counts**2
+def _arm_means(known: KnownLinear, own: Weighted, counts: _Floats) -> tuple[_Floats, _Floats]:
+    """Return means of arms' rows, drawn to that of all, and the variance of the noise left in an entry.
+
+    An arm's constant is its mean reward less what coefficients make of its mean row. With few rows noise in
+    that row is most of what is lost, so the mean of all is also taken from what columns released.
+    """
+    d = known.dim
+    found, noise = own.sums[:, d + 1 : -1] / counts[:, None], float(own.noise[d + 1 : -1].mean())
+    doubt = noise / counts**2
     shares = counts / counts.sum()
-    common = shares @ found
+    common, common_doubt = shares @ found, len(counts) * noise / float(counts.sum()) ** 2
+    if known.mean_weights.all():
+        told = (known.means / known.mean_weights - known.center) / known.size
+        told_doubt = float((1 / (known.mean_weights * known.size**2)).mean())
+        common = (common * told_doubt + told * common_doubt) / (told_doubt + common_doubt)
+        common_doubt *= told_doubt / (told_doubt + common_doubt)
     apart = found - common
     spread = max(float(shares @ (apart**2 - doubt[:, None]).mean(axis=1)), 1e-6)
     kept = spread / (spread + doubt)
-    return common + apart * kept[:, None], kept * doubt
+    return common + apart * kept[:, None], kept * doubt + (1 - kept) ** 2 * common_doubt
 
 
 def _within_arms(known: KnownLinear, means: _Floats, counts: _Floats) -> tuple[_Floats, float]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fliphat import arguments
 from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.known import DRAWS
-from fliphat.fit.settings import checked_dtype, checked_range, read_constants, written_constants
+from fliphat.fit.settings import EngineSettings, checked_dtype, checked_range, read_constants
 from fliphat.privacy.priced import Part, VectorNoise, fit_scales
 from fliphat.privacy.scales import MAX_COUNT, check_delta
 
@@ -23,22 +23,16 @@ _MOST_BYTES: Final = 4 * 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseSettings:
+class DenseSettings(EngineSettings):
     """Checked arguments of :class:`fliphat.PrivateLinear` or ``FLIPHAT(arms=...)``, without the arms."""
 
-    dim: int
-    epsilon: float
-    delta: float
     context_norm: float
     reward_range: tuple[float, float]
     model: str
     exploration: float
-    rounds_per_user: int
     first_episode: int | None
     growth: float
     totals: bool
-    dtype: str
-    seed: int | None
     guard: bool = True
     #: Columns that matter, as FLIPHAT was told; None of a PrivateLinear.
     sparsity: int | None = None
@@ -49,7 +43,6 @@ class DenseSettings:
     fit: str = "dense"
     #: Rewards are numbers in a range; the engine asks.
     loss: str = "squared"
-    accounting: str = "exact"
     #: As resolved by the fit, or those a store holds.
     constants: DenseTuning | None = None
 
@@ -128,12 +121,6 @@ class DenseSettings:
     def exploration_in(self, episode: int) -> float:
         """Return the share of rounds that play a uniform arm; others explore by sampled coefficients."""
         return self.uniform_share
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a record for JSON."""
-        record = {field.name: getattr(self, field.name) for field in fields(self)}
-        written = written_constants(self.constants)
-        return record | {"reward_range": list(self.reward_range), "constants": written}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> DenseSettings:

@@ -8,36 +8,7 @@ otherwise. The bandit calls them ``context_scale`` and ``reward_scale``, the reg
 The schedules work with one number, the *detectable* signal: noise of a pick, with one iteration, times
 ``ln d``, in units of the gradient clip. A coordinate tends to be found when its mean gradient beats it.
 
-| default | bandit | regression |
-|---|---|---|
-| both scales | 1.0 | 1.0 |
-| sparsity s | none: the caller says | 10, or all coordinates if there are fewer |
-| gradient clip | 0.8 * context * reward | 1.3 * feature * target; classifier 1.3 * feature / 2 |
-| l1 radius | 2 sqrt(s) * reward / context, logistic 4 times that | the same; classifier with target 2 |
-| clip of rewards, targets | none: the gradient clip bounds every row | none |
-| share of the budget for picks | 0.8 | what makes both scales equal: 1/2, 4/5 or 2/3 |
-| unit of eta | 1 / context^2, logistic 4 times that | 1 / feature^2 |
-
-M and eta of a fit that starts from zero, by the detectable signal:
-
-| fit | up to | M, eta |
-|---|---|---|
-| bandit | 0.05; 0.17; more | 3, 1; 2, 1; 1, 0.5 |
-| regression | 0.01; 0.04; 0.12; 0.25; 0.5; more | 16, 0.5; 12, 0.5; 4, 0.7; 2, 1; 1, 1; 1, 0.5 |
-| classifier | 0.04; 0.1; 0.15; 0.5; more | 8, 4; 5, 4; 2, 4; 1, 4; 1, 2 |
-
-Of the bandit alone:
-
-| default | value |
-|---|---|
-| ``episodes``, ``warm_start`` | planned, True |
-| *enough rows* | detectable signal 0.235 when half the coordinates are picked; at least 11 ln d |
-| first planned episode n_0 | enough rows |
-| ``growth`` of planned episodes | 1.25, or 2 with cold starts |
-| coordinates picked | s; with warm starts ceil(s/2) until two episodes have had enough rows |
-| warm start | from the last estimate, once an episode has had enough rows |
-| warm fits: M, eta | 1, max(0.3, 1 / (1 + k/4)) with k the episodes before that had enough rows |
-| warm fits: released values | shrunk by 1 - (noise / value)^2, or to 0: post-processing |
+The regimes of M and eta, and all other numbers, are below and in ``docs/constants.md``.
 
 **Why these, in the bandit.** Nearly all regret falls before the first good estimate, and what decides that
 one is which coordinates are picked. So picks get most of the budget, the first fits pick fewer coordinates,
@@ -46,18 +17,12 @@ small fits, and stay stable where contexts are correlated or the greedy choice a
 a step of 1 diverges there. How these numbers were found, and how they do elsewhere, is in
 ``docs/reproduction.md``.
 
-**Why the columns differ.** A bandit's arm depends on which coordinates an estimate has and on their
+**Why a regression's differ.** A bandit's arm depends on which coordinates an estimate has and on their
 proportions; a small clip and a large share for picks buy just that, and the values may be too small. A
-regression is judged by its values. Each column was measured in the other's place (figures in
-``docs/reproduction.md``):
-
-- the regression with the bandit's clip, share, M and eta has 3 to about 30 times the squared error, and 1.6
-  to 20 times where neighbouring features are correlated by 0.7, because steps of 1 do not converge there;
-- the bandit with the regression's has up to a fifth more regret in the published setting, and up to 28 times
-  as much where all contexts are correlated by 0.3;
-- the regression's M and eta alone, with the bandit's clip and share, are as good as the bandit's in its fits
-  from zero (better where contexts are correlated), and much worse in its warm fits, the default. The fits
-  from zero are the paper's algorithm and keep the numbers that its figures were made with.
+regression is judged by its values. Each was measured in the other's place (``docs/reproduction.md``): the
+regression with the bandit's numbers has 3 to about 30 times the squared error, the bandit with the
+regression's up to a fifth more regret in the published setting and up to 28 times as much where all contexts
+are correlated.
 
 The l1 radius is where Cauchy-Schwarz puts an s-sparse coefficient vector that explains rewards of twice the
 stated scale: it should not bind, and leaves room for correlated features and for scales declared too small.
@@ -151,15 +116,7 @@ class Steps(NamedTuple):
 def detectable(noise: float, rows: int, dim: int) -> float:
     """Return the mean gradient, in clips, that a pick with one iteration can tell from noise.
 
-    Parameters
-    ----------
-    noise : float
-        Scale of a pick's noise with one iteration, in clips times rows: ``pick_scale / 2**15``.
-
-    Examples
-    --------
-    >>> detectable(10.0, rows=1000, dim=1) < detectable(10.0, rows=500, dim=400)
-    True
+    `noise` is the scale of such a pick in clips times rows: ``pick_scale / 2**15``.
     """
     return noise * _log_dim(dim) / rows
 
@@ -170,10 +127,6 @@ def l1_radius(sparsity: int, context_scale: float, score_scale: float) -> float:
     Uncorrelated contexts of size `context_scale` that make up a score of size `score_scale` have coefficients
     of Euclidean norm ``score_scale / context_scale``, hence of l1 norm ``sqrt(s)`` times that at most.
 
-    Examples
-    --------
-    >>> l1_radius(4, context_scale=1.0, score_scale=1.5)
-    6.0
     """
     return _RADIUS_FACTOR * math.sqrt(sparsity) * score_scale / context_scale
 
@@ -224,13 +177,7 @@ def picks(sparsity: int, good: int) -> int:
 
 
 def warm_fit(good: int, *, context_scale: float, loss: str) -> Steps:
-    """Return M and eta of a warm fit after `good` episodes with enough rows.
-
-    Examples
-    --------
-    >>> [warm_fit(good, context_scale=1.0, loss="squared").step_size for good in (0, 1, 4, 100)]
-    [1.0, 0.8, 0.5, 0.3]
-    """
+    """Return M and eta of a warm fit after `good` episodes with enough rows."""
     return Steps(1, max(_SMALLEST_STEP, 1 / (1 + good / _SLOWER_STEPS)) * curvature(loss) / context_scale**2)
 
 
@@ -240,15 +187,7 @@ def cold_iterations() -> set[int]:
 
 
 def cold_fit(signal: float, *, context_scale: float, loss: str) -> Steps:
-    """Return M and eta of a bandit's fit from zero whose detectable signal is `signal`.
-
-    Examples
-    --------
-    >>> cold_fit(0.2, context_scale=1.0, loss="squared")
-    Steps(iterations=1, step_size=0.5)
-    >>> cold_fit(0.1, context_scale=1.0, loss="squared")
-    Steps(iterations=2, step_size=1.0)
-    """
+    """Return M and eta of a bandit's fit from zero whose detectable signal is `signal`."""
     iterations, step = next((m, eta) for most, m, eta in _BANDIT_REGIMES if signal <= most)
     return Steps(iterations, step * curvature(loss) / context_scale**2)
 
@@ -260,11 +199,6 @@ def regression_clip(feature_scale: float, residual_scale: float) -> float:
     """Return the bound on a coordinate of one row's gradient: 1.3 times a feature times a residual.
 
     Smaller clips bias the gradient, larger ones cost noise in proportion.
-
-    Examples
-    --------
-    >>> regression_clip(feature_scale=2.0, residual_scale=1.0)
-    2.6
     """
     return _REGRESSION_CLIP * feature_scale * residual_scale
 
@@ -272,23 +206,8 @@ def regression_clip(feature_scale: float, residual_scale: float) -> float:
 def one_fit(signal: float, *, loss: str, pure: bool) -> Steps:
     """Return M and eta of a regression whose detectable signal is `signal`.
 
-    eta is in units of ``1 / feature_scale**2``.
-
-    Parameters
-    ----------
-    signal : float
-        From :func:`detectable`.
-    loss : {"squared", "logistic"}
-    pure : bool
-        Whether costs add up as pure epsilons do. Then M iterations have M times the noise of one, otherwise
-        ``sqrt(M)`` times, which is what the thresholds are for.
-
-    Examples
-    --------
-    >>> one_fit(0.006, loss="squared", pure=False)
-    Steps(iterations=16, step_size=0.5)
-    >>> one_fit(0.6, loss="logistic", pure=False)
-    Steps(iterations=1, step_size=2.0)
+    eta is in units of ``1 / feature_scale**2``. Where costs add up as `pure` epsilons do M iterations have M
+    times the noise of one, otherwise ``sqrt(M)`` times, which is what the thresholds are for.
     """
     return next(
         Steps(iterations, step)

@@ -59,27 +59,10 @@ class Budget:
 class IhtPlan:
     """One fit by noisy iterative hard thresholding: everything it will do.
 
-    Attributes
-    ----------
-    budget : Budget
-    noise : NoiseScales
-        Rows, picks, iterations, rows of one user, gradient clip and scales.
-    episode : int
-        Number of the episode, 0 for a regression.
-    dim : int
-    step_size : float
-        eta.
-    l1_radius : float
-        C.
-    loss : {"squared", "logistic"}
-    reward_clip : float or None
-        R.
-    warm : bool
-        Whether the fit starts from an estimate released before.
-    shrink : bool
-        Whether released values are then drawn towards zero; see :func:`shrunk`.
-    seed : tuple of int, optional
-        Seed and stream of the noise, for simulation only.
+    `noise` has rows, picks, iterations, rows of one user, gradient clip and scales; `step_size` is eta,
+    `l1_radius` C and `reward_clip` R. A `warm` fit starts from an estimate released before, and `shrink`
+    draws released values towards zero (:func:`shrunk`). A regression's fit is episode 0; `seed`, with the
+    stream of the noise, is for simulation only.
     """
 
     budget: Budget
@@ -140,14 +123,7 @@ class IhtPlan:
 class EmptyPlan:
     """An episode whose rows are not looked at: no iteration, no noise, nothing released.
 
-    Attributes
-    ----------
-    episode, rows : int
-    sparsity : int
-        Coordinates that an iteration would have picked.
-    step_size : float
-    warm : bool
-        Whether the estimate stays as it is; otherwise it is zero again.
+    Where it is `warm` the estimate stays as it is; otherwise it is zero again.
     """
 
     episode: int
@@ -320,7 +296,14 @@ class IhtFit:
         settings, key = self.settings, (rows, sparsity, iterations, step_size)
         if key not in self._calibrated:
             self._calibrated[key] = calibrate(
-                **self._public(*key),
+                epsilon=settings.epsilon,
+                delta=settings.delta,
+                rows=rows,
+                dim=settings.dim,
+                sparsity=sparsity,
+                iterations=iterations,
+                step_size=step_size,
+                l1_radius=settings.l1_radius,
                 clip=settings.gradient_clip,
                 rounds_per_user=settings.rounds_per_user,
                 mechanism=settings.mechanism,
@@ -345,20 +328,6 @@ class IhtFit:
         if settings.warm_start:
             picks.add(defaults.first_picks(settings.sparsity))
         return [(count, m) for count in sorted(picks) for m in sorted(iterations)]
-
-    def _public(self, rows: int, sparsity: int, iterations: int, step_size: float) -> dict[str, Any]:
-        """Return what both calibrations take."""
-        settings = self.settings
-        return {
-            "epsilon": settings.epsilon,
-            "delta": settings.delta,
-            "rows": rows,
-            "dim": settings.dim,
-            "sparsity": sparsity,
-            "iterations": iterations,
-            "step_size": step_size,
-            "l1_radius": settings.l1_radius,
-        }
 
 
 def shrunk(theta: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float64]:

@@ -32,14 +32,7 @@ def from_rows(
 ) -> npt.NDArray[np.float64]:
     """Return the estimate that a plan releases from rows in this process.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR, shape (plan.rows, plan.dim)
-        Private.
-    rewards, present : ndarray, shape (plan.rows,)
-        Private. A row that is not present counts as one of zeros.
-    start : ndarray, shape (plan.dim,), or None
-        Public, for a warm plan.
+    A row that is not `present` counts as one of zeros; a warm plan needs a public `start`.
     """
     _require_start(plan, start)
     if rows.shape != (plan.rows, plan.dim):
@@ -56,11 +49,8 @@ def from_sums(
 ) -> npt.NDArray[np.float64]:
     """Do what :func:`from_rows` does, bit for bit, over rows that live elsewhere.
 
-    Parameters
-    ----------
-    sums_at : callable
-        Returns the integer sums of all rows' clipped gradients at an estimate, given as columns and values,
-        each as eight bytes. Called once an iteration.
+    `sums_at` returns the integer sums of all rows' clipped gradients at an estimate, given as columns and
+    values, each as eight bytes. It is called once an iteration.
     """
     _require_start(plan, start)
     begin = np.zeros(plan.dim) if start is None else start

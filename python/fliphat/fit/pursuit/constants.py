@@ -1,23 +1,7 @@
 """Every constant of pursuit, and what it was chosen on. Public.
 
-| constants | chosen on |
-|---|---|
-| `tuning`: small budgets, large ones, the clips between them; the first episode | simulated worlds, seeds \
-3000 to 3199, 50000 to 50149, 52000 to 52149 (published, correlated, many arms, many columns that matter, \
-scales told wrongly) |
-| `Tuning.pursued`, picks that follow one another | the same worlds, seeds 53000 to 53299, 54000 to 54119 |
-| `Tuning.most_residual` | 40 orders of the table shuttle |
-| `click_tuning` | worlds of clicks, seeds 500 to 507, about ninety variants in up to 17 of them |
-| `class_tuning`, the parts of a regression | made tables, seeds 100 to 707 (independent, correlated, few \
-factors, one-hot; both losses) |
-| which solver a classifier takes (`LOGISTIC_BUDGET`, `LOGISTIC_ROWS`) | made tables, seeds 800 to 803 |
-| the pilot, limits of a plan and of what a release says of sizes, `USUAL_SPARSITY`, `NARROWEST`, \
-`FEWEST_ROWS`, `SHORTEST_LATER`, `WHOLE_BUDGET`, `WHOLE_MOST_PARTS`, `ONE_MEASURES` | chosen by hand: not on \
-record, the reason stands with each |
-| integers of rows, digits | what integers of the kernels hold |
-
-``docs/constants.md`` lists all of them with their values. What is reported is of other seeds: see
-``docs/reproduction.md``.
+``docs/constants.md`` lists all of them with their values and what each was chosen on: simulated worlds and
+made tables, by their seeds, or by hand. What is reported is of other seeds: see ``docs/reproduction.md``.
 """
 
 from __future__ import annotations
@@ -148,47 +132,35 @@ LOGISTIC_ROWS: Final = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """Every constant of the rule. Shares are shares of mu^2; sizes are in units of r, x or r/x.
+    """Every constant of the rule. Shares are shares of mu^2; sizes are in units of r, x or r/x."""
 
-    Attributes
-    ----------
-    signed : bool
-        Candidates are columns with a sign: the sign comes for the price of ln 2.
-    pick_share, late_pick_share, early : float, float, int
-        Share for picks in the first `early` episodes, and after.
-    moment_share, size_share, row_share : float
-        Shares of second moments, of the residuals' size, and where they are asked for of the rows' sizes.
-    guess, doubt : float
-        Prior mean (times the picked sign) and deviation of a new coefficient.
-    picks_for_budget : float
-        The first episode picks ``max(1, picks_for_budget * mu) * sqrt(s / 10)`` columns, at most 0.4 s.
-        If s is more than 10, `wide_first` is the power instead of a half.
-    pick_clip, value_clip : float
-        Bounds on a row's gradient: of candidates in units of their size times r, whitened in units of r.
-    rows_for_noise, rows_for_sampling : float
-        First episode: rows so that picks stand out of the privacy noise, and rows for each ln d so that they
-        stand out of what rows differ by. Variances add up, so the root of the sum of both squares is taken.
-    growth, slow_growth, fast_growth : float
-        Of an episode whose picks stood out, of one whose did not, and after `patience` of those in a row.
-    """
-
+    #: Candidates are columns with a sign: the sign comes for the price of ln 2.
     signed: bool
+    #: Shares for picks in the first `early` episodes, and after.
     pick_share: float
     late_pick_share: float
     early: int
+    #: Shares of second moments, of the residuals' size, and where they are asked for of the rows' sizes.
     moment_share: float
     size_share: float
     row_share: float
+    #: Prior mean (times the picked sign) and deviation of a new coefficient.
     guess: float
     doubt: float
+    #: Bounds on a row's gradient: of candidates in units of their size times r, whitened in units of r.
     pick_clip: float
     value_clip: float
+    #: First episode: rows so that picks stand out of the privacy noise, and rows for each ln d so that they
+    #: stand out of what rows differ by. Variances add up, so the root of the sum of both squares is taken.
     rows_for_noise: float
     rows_for_sampling: float
+    #: Of an episode whose picks stood out, of one whose did not, and after `patience` of those in a row.
     growth: float
     slow_growth: float
     fast_growth: float = 1.2
     patience: int = 4
+    #: The first episode picks ``max(1, picks_for_budget * mu) * sqrt(s / 10)`` columns, at most 0.4 s.
+    #: If s is more than 10, `wide_first` is the power instead of a half.
     picks_for_budget: float = 2.25
     wide_first: float = 0.5
     more_picks: float = 1.5  # times as many where all of them stood out

@@ -4,16 +4,17 @@ The columns of an estimate are public once released, so an episode picks only ne
 and spends the rest of its budget on what is not known of the public ones. One episode, whose plan is fixed
 when it opens:
 
-1. residuals at the public coefficients; integer sums of clipped gradients of all columns; p picks outside
+1. in the first episode (in the second again, if they were far from what was told) sizes and means of whole
+   rows: a Gaussian vector;
+2. residuals at the public coefficients; integer sums of clipped gradients of all columns; p picks outside
    the public ones by the exponential mechanism, with a sign. A pick is public at once, so what it is likely
    to explain is taken off the residuals before the next one: a row's integers are bounded at any residuals,
    so that a pick costs the same;
-2. one Gaussian vector on the intercept, the public and the new columns: gradients, second moments, the size
-   of residuals, and in the first episode the sizes and means of whole rows (in the second again, if they were
-   far from what was told);
-3. public from here on: :mod:`fliphat.fit.pursuit` learns from these numbers and plans the next episode.
+3. one Gaussian vector on the intercept, the public and the new columns: gradients, second moments, the size
+   of residuals, and what was earned;
+4. public from here on: :mod:`fliphat.fit.pursuit` learns from these numbers and plans the next episode.
 
-Steps 1 and 2 are :func:`release`, all of it in Rust (``rust/core/src/private/episode.rs``): no sum without
+Steps 1 to 3 are :func:`release`, all of it in Rust (``rust/core/src/private/episode.rs``): no sum without
 noise comes back to Python. Sums of rows that live elsewhere cross as bytes, which nothing here looks into.
 Every release costs the privacy budget once more, on the same rows as well. What a fit is charged for is what
 it does: all scales are read from one :class:`~fliphat.privacy.priced.PricedRelease`, which can't be built for
@@ -45,7 +46,7 @@ from fliphat.fit.board import BOARD_SHARE, BOARD_WIDTH, Board
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.pursuit import constants as c
 from fliphat.fit.pursuit.constants import LIMIT, PILOT_STEPS, RADIUS, Tuning, click_tuning, tuning
-from fliphat.fit.pursuit.known import KnownSparse, ReleasedMeans, Told
+from fliphat.fit.pursuit.known import Given, KnownSparse, ReleasedMeans
 from fliphat.fit.pursuit.learning import learn
 from fliphat.fit.pursuit.plan import PursuitPlan, begin, centred, open_episode, priced_noise
 from fliphat.fit.settings import Settings
@@ -70,14 +71,8 @@ __all__ = [
 class PursuitFit:
     """Episodes whose length and picks follow what was found.
 
-    Parameters
-    ----------
-    settings : Settings
-    constants : Tuning, optional
-        Instead of those that a bandit has at its budget.
-    accounting : {"exact", "zcdp"}, optional
-        How an episode is priced; by default exactly where a person has one row. Below ``delta = 1e-28``
-        always in zCDP.
+    `constants` are those of a bandit at its budget, if none are given. An episode is priced exactly where a
+    person has one row and `accounting` is not "zcdp"; below ``delta = 1e-28`` always in zCDP.
 
     Examples
     --------
@@ -113,7 +108,7 @@ class PursuitFit:
             scale = min(scale, c.EVEN_ODDS)
         elif settings.reward_range is not None:
             scale = min(scale, (settings.reward_range[1] - settings.reward_range[0]) / 2)
-        self.told = Told(
+        self.given = Given(
             dim=settings.dim,
             sparsity=settings.sparsity,
             mu=mu,
@@ -128,15 +123,15 @@ class PursuitFit:
             board=constants is None and accounting is None,
             guard=settings.guard,
         )
-        self._begun = begin(self.told)
+        self._begun = begin(self.given)
         # Written down with the other settings: a later version's default must not move this policy's.
         rows = settings.first_episode
         if rows is None:
             rows = math.ceil(self._begun.rows)
-            self.told = dataclasses.replace(self.told, first_rows=rows)
-            self._begun = begin(self.told)
+            self.given = dataclasses.replace(self.given, first_rows=rows)
+            self._begun = begin(self.given)
         if settings.constants is None or settings.first_episode is None:
-            kept = self.told.tuning if settings.constants is None else settings.constants
+            kept = self.given.tuning if settings.constants is None else settings.constants
             self.settings = dataclasses.replace(settings, constants=kept, first_episode=rows)
         #: What was planned last, and from what: an episode is planned when it is sized, and when it opens.
         self._planned: tuple[KnownSparse, PursuitPlan | PilotPlan] | None = None
@@ -157,9 +152,9 @@ class PursuitFit:
 
     def least_rows(self, episode: int) -> int:
         """Return a length that an episode will have at least."""
-        if episode == 0 and self.told.pilot:
-            return max(math.ceil(c.PILOT_ROUNDS / self.told.mu), c.PILOT_FEWEST)
-        return math.ceil(self._begun.rows if episode == self.told.pilot else self._begun.shortest)
+        if episode == 0 and self.given.pilot:
+            return max(math.ceil(c.PILOT_ROUNDS / self.given.mu), c.PILOT_FEWEST)
+        return math.ceil(self._begun.rows if episode == self.given.pilot else self._begun.shortest)
 
     def plan(self, episode: int, known: KnownSparse) -> PursuitPlan | PilotPlan:
         """Return the plan of the next episode."""
@@ -168,10 +163,10 @@ class PursuitFit:
         if self._planned is not None and self._planned[0] is known:
             return self._planned[1]
         plan: PursuitPlan | PilotPlan
-        if episode == 0 and self.told.pilot:
+        if episode == 0 and self.given.pilot:
             plan = self._pilot_plan()
         else:
-            steps = open_episode(known, self.told)
+            steps = open_episode(known, self.given)
             # Its shares of the budget, at the smallest scales that the claim allows.
             shares = tuple(steps.shares.items())
             release = priced_noise(self._claim, len(steps.whiten), steps.picks, shares)
@@ -181,7 +176,7 @@ class PursuitFit:
                 episode=episode,
                 steps=steps,
                 release=release,
-                told=self.told,
+                given=self.given,
                 units=self._units,
                 rows=steps.rows,
                 row_parts=before[0].parts if before and isinstance(before[0], VectorNoise) else (),
@@ -202,8 +197,8 @@ class PursuitFit:
         """Fit an episode's rows with fresh noise; twice on the same rows costs the privacy budget twice."""
         if plan.episode != known.episodes:
             raise ValueError(f"plan must be that of episode {known.episodes}, got episode {plan.episode}")
-        if rows.shape != (plan.rows, self.told.dim):
-            shape = (plan.rows, self.told.dim)
+        if rows.shape != (plan.rows, self.given.dim):
+            shape = (plan.rows, self.given.dim)
             raise ValueError(f"rows must have the plan's shape {shape}, got {rows.shape}")
         if isinstance(plan, PilotPlan):
             return _run_pilot(plan, rewards, present, known, self.noise(plan.episode))
@@ -214,7 +209,7 @@ class PursuitFit:
         if plan.episode != known.episodes:
             raise ValueError(f"plan must be that of episode {known.episodes}, got episode {plan.episode}")
         released = release(plan, private, known, self.noise(plan.episode))
-        return learn(known, self.told, plan.steps, released)
+        return learn(known, self.given, plan.steps, released)
 
     def facts(self, plan: PursuitPlan | PilotPlan, known: KnownSparse) -> dict[str, Any]:
         """Return what may be told about a finished fit."""
@@ -240,14 +235,14 @@ class PursuitFit:
             "iterations": 1,
             "step_size": 1.0,
             "warm": plan.episode > 0,
-            "noise_scale": value_noise / steps.one,
-            "smallest_coefficient": pick_noise * math.log(max(plan.told.dim, 2)) / steps.one**2,
+            "noise_scale": value_noise / steps.constant,
+            "smallest_coefficient": pick_noise * math.log(max(plan.given.dim, 2)) / steps.constant**2,
             "board": known.earned.last,
         }
 
-    def guarantee(self) -> Guarantee:
+    def guarantee(self, first: PricedRelease | None = None) -> Guarantee:
         """Return the claim of every episode's noise: that of the first says the same as any other."""
-        settings, first = self.settings, self.plan(0, self.begin()).release
+        settings, first = self.settings, first or self.plan(0, self.begin()).release
         exact = self._accounting == "exact"
         return Guarantee(
             epsilon=settings.epsilon,
@@ -256,12 +251,9 @@ class PursuitFit:
             rho=None if exact else Fraction(rho_from_epsilon(settings.epsilon, settings.delta)),
             setting="bandit",
             rounds_per_user=settings.rounds_per_user,
-            user_ids_checked=False,
             mechanism="exponential",
             value_noise="rounded_gaussian",
-            calibration="proven",
             seeded=not self.noise(0).protects,
-            noise_shortfall=None,
             release=first if exact else None,
             kinds=self.kinds if exact else None,
         )
@@ -271,18 +263,18 @@ class PursuitFit:
 
         Episodes of as many picks with the same shares of the budget differ by how their scales are rounded.
         """
-        t, told = self.told.tuning, self.told
+        t, given = self.given.tuning, self.given
         found = []
-        for picks in range(min(int(max(1.0, t.most_picks * told.sparsity)), told.dim) + 1):
+        for picks in range(min(int(max(1.0, t.most_picks * given.sparsity)), given.dim) + 1):
             for share in {t.pick_share, t.late_pick_share} if picks else {0.0}:
                 for rows in ({}, {"rows": t.row_share}):
                     shares = {"picks": share, "moments": t.moment_share, "size": t.size_share, **rows}
-                    if told.board:
+                    if given.board:
                         shares["board"] = BOARD_SHARE
                     shares["gradient"] = 1 - sum(shares.values())
                     release = priced_noise(self._claim, 1 + picks, picks, tuple(shares.items()))
                     found.append([event.scaled(c.ROUNDED_APART) for event in release.events])
-        if told.pilot:
+        if given.pilot:
             found.append(list(self._pilot_plan().release.events))
         return found
 
@@ -296,7 +288,7 @@ class PursuitFit:
             users=settings.rounds_per_user,
             accounting=self._accounting,
         )
-        return PilotPlan(told=self.told, rows=self.least_rows(0), release=release)
+        return PilotPlan(given=self.given, rows=self.least_rows(0), release=release)
 
 
 # The release
@@ -335,26 +327,26 @@ class RowSums(NamedTuple):
 
 def question(plan: PursuitPlan, known: KnownSparse) -> _native.PursuitQuestion:
     """Return all that the release of a plan asks of rows, with the noise that was priced for it. Public."""
-    steps, picks, told = plan.steps, plan.picks, plan.told
+    steps, picks, given = plan.steps, plan.picks, plan.given
     gradient, moments, size, *board = plan.parts
     return _native.PursuitQuestion(
         known.columns,
         known.theta,
         steps.shift,
         plan.units,
-        (steps.one, told.loss, told.reward_range, steps.pick_clip),
+        (steps.constant, given.loss, given.reward_range, steps.pick_clip),
         (
             0 if picks is None else picks.count,
             1 if picks is None else picks.scale,
-            told.tuning.signed,
+            given.tuning.signed,
             # The last one's sign is of use only as what its coefficient starts from.
-            not steps.assumed or told.tuning.guess != 0,
+            not steps.assumed or given.tuning.guess != 0,
             steps.assumed,
         ),
         steps.whiten,
         (steps.value_clip, RADIUS, RADIUS / steps.ball, steps.size_cap),
         (gradient.sigma, moments.sigma, size.sigma),
-        (told.tuning.octaves, [part.sigma for part in plan.row_parts]) if plan.row_parts else None,
+        (given.tuning.octaves, [part.sigma for part in plan.row_parts]) if plan.row_parts else None,
         (*steps.reward_range, board[0].sigma) if steps.reward_range else None,
     )
 
@@ -376,7 +368,7 @@ def release(plan: PursuitPlan, private: RowSums | Sums, known: KnownSparse, nois
     gradient_step, size_step = steps.value_clip / LIMIT, steps.size_cap / LIMIT
     row_numbers = row_noise = None
     if plan.row_parts:
-        row_steps = np.array([plan.told.tuning.octaves, 1.0, 1.0]) / LIMIT / n
+        row_steps = np.array([plan.given.tuning.octaves, 1.0, 1.0]) / LIMIT / n
         row_numbers = tuple((numbers * row_steps).tolist())
         row_noise = tuple((np.array([part.sigma for part in plan.row_parts]) * row_steps).tolist())
     earned = None
@@ -421,7 +413,7 @@ def _square(m: int) -> npt.NDArray[np.intp]:
 class PilotPlan:
     """Everything a pilot will do."""
 
-    told: Told
+    given: Given
     rows: int
     release: PricedRelease
     episode: int = 0
@@ -437,7 +429,7 @@ def _run_pilot(
     """Release centre and spread of the rewards, and return what is known then."""
     points = np.arange(-c.PILOT_OCTAVES * c.PILOT_QUARTERS, c.PILOT_OCTAVES * c.PILOT_QUARTERS + 1)
     octaves = points / c.PILOT_QUARTERS
-    distances = plan.told.reward_scale * 2.0**octaves
+    distances = plan.given.reward_scale * 2.0**octaves
     first, second = (pick.scale for pick in plan.release.noise if isinstance(pick, PickNoise))
     at, place = _native.release_pilot(
         rewards,
@@ -450,5 +442,5 @@ def _run_pilot(
         noise,
     )
     distance = float(distances[at])
-    found = centred(known, plan.told, place * c.PILOT_STEP * distance, distance / c.PILOT_DISTANCE)
+    found = centred(known, plan.given, place * c.PILOT_STEP * distance, distance / c.PILOT_DISTANCE)
     return dataclasses.replace(found, episodes=known.episodes + 1)

@@ -1,4 +1,4 @@
-"""What pursuit was told, what it knows, what an episode will do, and the means that it released. Public."""
+"""What pursuit was given, what it knows, what an episode will do, and the means that it released. Public."""
 
 from __future__ import annotations
 
@@ -13,49 +13,34 @@ from fliphat.fit.board import Board, Earned
 from fliphat.fit.known import SparseEstimate
 from fliphat.fit.pursuit.constants import Tuning, tuning
 
-__all__ = ["EpisodeSteps", "KnownSparse", "ReleasedMeans", "Told"]
+__all__ = ["EpisodeSteps", "Given", "KnownSparse", "ReleasedMeans"]
 
 _Vector = npt.NDArray[np.float64]
 _Columns = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Told:
-    """What the caller said, and the budget.
-
-    Attributes
-    ----------
-    dim, sparsity : int
-    mu : float
-        The budget: that of one Gaussian release.
-    context_scale, reward_scale : float
-        Guesses of x and r, from which both are corrected.
-    intercept : bool
-        Whether rewards may have a mean.
-    reward_range : (float, float) or None
-        Rewards are within it.
-    loss : {"squared", "logistic"}
-    first_rows : int, optional
-        Length of the first fit's episode, instead of the rule's.
-    pilot : bool
-        Whether an episode before the first fit measures where rewards are.
-    constants : Tuning, optional
-        Instead of those that a bandit has at this budget.
-    board, guard : bool
-        Whether episodes release what they earned, and whether the guard is on.
-    """
+class Given:
+    """What the caller said, and the budget."""
 
     dim: int
     sparsity: int
+    #: The budget: that of one Gaussian release.
     mu: float
+    #: Guesses of x and r, from which both are corrected.
     context_scale: float
     reward_scale: float
+    #: Whether rewards may have a mean.
     intercept: bool = True
     reward_range: tuple[float, float] | None = None
     loss: str = "squared"
+    #: Length of the first fit's episode, instead of the rule's.
     first_rows: int | None = None
+    #: Whether an episode before the first fit measures where rewards are.
     pilot: bool = False
+    #: Instead of those that a bandit has at this budget.
     constants: Tuning | None = None
+    #: Whether episodes release what they earned, and whether the guard is on.
     board: bool = False
     guard: bool = False
 
@@ -67,72 +52,48 @@ class Told:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KnownSparse:
-    """Everything released so far, as far as it matters for what comes. Public.
-
-    Attributes
-    ----------
-    dim, episodes, fits : int
-        d, how many episodes have been released, and how many of them were fits: a pilot is not.
-    rows, picks : float
-        Length and picks of the next episode, before rounding.
-    shortest : float
-        No episode is shorter.
-    columns : ndarray of int64, shape (k,)
-        A, in the order found.
-    units : ndarray, shape (k,)
-        Public sizes that these columns are divided by.
-    theta : ndarray, shape (1 + k,)
-        Intercept, then coefficients.
-    covariance, moments, precision : ndarray, shape (1 + k, 1 + k)
-        P, G and W.
-    residual_size, context_size : float
-        r and x.
-    start_size, size_weight : float
-        x as told or measured from whole rows; precision, relative to x, of what picked columns said of x^2.
-    typical_mean, typical_mean_weight, typical_product, typical_product_weight : float
-        e and c as measured from whole rows and from columns when they were new, with their precisions. Later
-        the arms are chosen by these columns, which moves their means and products.
-    told_size, octaves, octaves_weight : float
-        x as told; log2 of x over it as measured from whole rows, and the precision of that.
-    doubted : bool
-        Whether whole rows have just said that x may be far from what was told: the next episode asks again.
-    shrink : float
-        Standard deviations that coefficients are drawn to zero by where arms are scored.
-    quiet : int
-        Episodes in a row whose picks did not stand out.
-    found : tuple of int
-        Picks that stood out, of each episode.
-    earned : Earned
-        What episodes earned, and what the guard makes of it.
-    """
+    """Everything released so far, as far as it matters for what comes. Public."""
 
     dim: int
+    #: How many episodes have been released, and how many of them were fits: a pilot is not.
     episodes: int
     fits: int
+    #: Length and picks of the next episode, before rounding; no episode is shorter than the shortest.
     rows: float
     shortest: float
     picks: float
+    #: A, in the order found, and public sizes that these columns are divided by.
     columns: _Columns
     units: _Vector
+    #: Intercept, then coefficients; P, G and W of them.
     theta: _Vector
     covariance: _Vector
     moments: _Vector
     precision: _Vector
+    #: r and x.
     residual_size: float
     context_size: float
+    #: x as told or measured from whole rows; precision, relative to x, of what picked columns said of x^2.
     start_size: float
     size_weight: float = 0.0
+    #: e and c as measured from whole rows and from columns when they were new, with their precisions. Later
+    #: the arms are chosen by these columns, which moves their means and products.
     typical_mean: float = 0.0
     typical_mean_weight: float = 0.0
     typical_product: float = 0.0
     typical_product_weight: float = 0.0
+    #: x as told; log2 of x over it as measured from whole rows, and the precision of that.
     told_size: float = 0.0
     octaves: float = 0.0
     octaves_weight: float = 0.0
+    #: Whether whole rows have just said that x may be far from what was told: the next episode asks again.
     doubted: bool = False
+    #: Standard deviations that coefficients are drawn to zero by where arms are scored.
     shrink: float = 0.0
+    #: Episodes in a row whose picks did not stand out; picks that did, of each episode.
     quiet: int = 0
     found: tuple[int, ...] = field(default=())
+    #: What episodes earned, and what the guard makes of it.
     earned: Earned = field(default_factory=Earned)
 
     def but(self, **changes: Any) -> KnownSparse:
@@ -188,54 +149,36 @@ class KnownSparse:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EpisodeSteps:
-    """What an episode's fit does, fixed when the episode opens. Noise aside, which is calibrated to it.
+    """What an episode's fit does, fixed when the episode opens. Noise aside, which is calibrated to it."""
 
-    Attributes
-    ----------
-    rows, picks : int
-        n and p.
-    one : float
-        Value of the intercept's column in this episode: x.
-    shift : ndarray, shape (1 + k,), or None
-        A row's ``shift @ (one, row[A])`` is taken off each of its coordinates before candidates are scored.
-    pick_clip, value_clip : float
-    assumed : float
-        What a pick is assumed to explain of a reward, where a row's value is `one`, while the episode's later
-        ones are picked; 0 if all are picked by the same sums.
-    whiten : ndarray, shape (m, m)
-        A row's ``whiten @ (one, row[A], row[new])`` is what its gradient on A is taken of.
-    foreseen : ndarray, shape (m, m)
-        H before this episode's second moments.
-    ball : float
-        Rows are cut to this l2 norm before their second moments are taken.
-    size_cap : float
-    shares : dict
-        Share of mu^2 of "picks", "gradient", "moments", "size" and, if they are released, "rows" and "board".
-    typical : ndarray, shape (m, m)
-        Second moments that the released ones are drawn to.
-    slope : float
-        Mean slope of the rewards' mean in the scores.
-    coefficient : float
-        Typical size of one.
-    reward_range : (float, float), optional
-        Where rewards are expected, if what the episode earns is released.
-    """
-
+    #: n and p.
     rows: int
     picks: int
-    one: float
+    #: Value of the intercept's column in this episode: x.
+    constant: float
+    #: A row's ``shift @ (one, row[A])`` is taken off each of its coordinates before candidates are scored.
     shift: _Vector | None
     pick_clip: float
     value_clip: float
+    #: A row's ``whiten @ (one, row[A], row[new])`` is what its gradient on A is taken of.
     whiten: _Vector
+    #: H before this episode's second moments.
     foreseen: _Vector
+    #: Rows are cut to this l2 norm before their second moments are taken.
     ball: float
     size_cap: float
+    #: Share of mu^2 of "picks", "gradient", "moments", "size" and, if they are released, "rows" and "board".
     shares: dict[str, float]
+    #: Second moments that the released ones are drawn to.
     typical: _Vector
+    #: Mean slope of the rewards' mean in the scores.
     slope: float
+    #: Typical size of one.
     coefficient: float
+    #: What a pick is assumed to explain of a reward, where a row's value is `constant`, while the episode's
+    #: later ones are picked; 0 if all are picked by the same sums.
     assumed: float = 0.0
+    #: Where rewards are expected, if what the episode earns is released.
     reward_range: tuple[float, float] | None = None
 
 

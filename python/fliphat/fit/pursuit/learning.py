@@ -14,7 +14,7 @@ from scipy.special import gammainc
 from fliphat import _native
 from fliphat.fit.pursuit import constants as c
 from fliphat.fit.pursuit.constants import FAINT, MEAN_SIZE, Tuning
-from fliphat.fit.pursuit.known import EpisodeSteps, KnownSparse, ReleasedMeans, Told
+from fliphat.fit.pursuit.known import EpisodeSteps, Given, KnownSparse, ReleasedMeans
 from fliphat.fit.pursuit.plan import averaged, centred, fewest_picks
 from fliphat.kernels._fits import KalmanRule, KalmanStep
 
@@ -23,9 +23,9 @@ __all__ = ["learn"]
 _Vector = npt.NDArray[np.float64]
 
 
-def learn(known: KnownSparse, told: Told, episode: EpisodeSteps, released: ReleasedMeans) -> KnownSparse:
+def learn(known: KnownSparse, given: Given, episode: EpisodeSteps, released: ReleasedMeans) -> KnownSparse:
     """Return what is known after an episode: a Kalman step, pruning, and the scales of the next."""
-    t, x, n = told.tuning, episode.one, episode.rows
+    t, x, n = given.tuning, episode.constant, episode.rows
     new, slope, p = released.columns, episode.slope, len(released.columns)
     # Rows cut to the ball are shorter.
     cut = _share_in_ball(len(released.gradient), t.ball)
@@ -41,7 +41,7 @@ def learn(known: KnownSparse, told: Told, episode: EpisodeSteps, released: Relea
         gain=t.gain * slope,
         noise=released.gradient_noise**2 + t.sampling * episode.value_clip**2 / n,
         doubt=(t.doubt * coefficient) ** 2,
-        drift_of_one=told.intercept * (t.drift_of_one * t.drift) * coefficient**2,
+        drift_of_one=given.intercept * (t.drift_of_one * t.drift) * coefficient**2,
         drift=t.drift * coefficient**2,
         prune=t.prune,
         stand_out=t.stand_out,
@@ -60,33 +60,33 @@ def learn(known: KnownSparse, told: Told, episode: EpisodeSteps, released: Relea
             episode.whiten,
             episode.typical,
             rule,
-            told.sparsity,
+            given.sparsity,
         )
     )
     found = step.found
     picks, rows, quiet = known.picks, known.rows, 0 if found >= c.FOUND_ENOUGH * p > 0 else known.quiet + 1
     if p and found == p:
-        picks = max(picks, p) * t.more_picks * max(told.sparsity / c.USUAL_SPARSITY, 1.0) ** t.wide_picks
+        picks = max(picks, p) * t.more_picks * max(given.sparsity / c.USUAL_SPARSITY, 1.0) ** t.wide_picks
     elif found <= c.FOUND_ENOUGH * p:
-        picks = max(fewest_picks(told), picks / t.fewer_picks)
-    picks = min(picks, c.MOST_PICKS_KEPT * told.sparsity)
+        picks = max(fewest_picks(given), picks / t.fewer_picks)
+    picks = min(picks, c.MOST_PICKS_KEPT * given.sparsity)
     rows *= t.growth if quiet == 0 else t.slow_growth if quiet < t.patience else t.fast_growth
     rows = max(rows, known.shortest)
     # Scales.
     explained, unknown = slope**2 * step.explained, slope**2 * step.unknown
     at_cap = released.size > c.AT_CAP * episode.size_cap
     residual = _residual_size(known, episode, released, explained, unknown, at_cap, t)
-    if told.reward_range is not None and told.loss == "squared" and t.most_residual:
+    if given.reward_range is not None and given.loss == "squared" and t.most_residual:
         # What is not known of columns that arms no longer show is no reason to expect more than there can be.
-        residual = min(residual, t.most_residual * (told.reward_range[1] - told.reward_range[0]))
-    if told.intercept and at_cap:
+        residual = min(residual, t.most_residual * (given.reward_range[1] - given.reward_range[0]))
+    if given.intercept and at_cap:
         # Gradients were cut, too: how far off the mean reward is, they did not say.
         doubt = (t.intercept_prior * residual / slope) ** 2
         step.covariance[0, 0] = max(step.covariance[0, 0], doubt)
     of_new = _of_new(fresh, len(known.columns))
     earned = known.earned
     if released.board is not None:
-        earned = earned.after(released.board, uniform=known.fits == 0, guard=told.guard)
+        earned = earned.after(released.board, uniform=known.fits == 0, guard=given.guard)
     context = _context_size(known, released, of_new, weight, t)
     typical = _typical_measured(known, released, of_new, weight, context["context_size"])
     kept = step.keep[1:]
@@ -109,11 +109,11 @@ def learn(known: KnownSparse, told: Told, episode: EpisodeSteps, released: Relea
         **typical,
     )
     if known.doubted and known.start_size != known.told_size == learned.start_size:
-        return _forgotten(learned, told)
+        return _forgotten(learned, given)
     return learned
 
 
-def _forgotten(known: KnownSparse, told: Told) -> KnownSparse:
+def _forgotten(known: KnownSparse, given: Given) -> KnownSparse:
     """Return what is known without its columns: they were fitted as if contexts had another size."""
     nothing = replace(
         known,
@@ -124,8 +124,8 @@ def _forgotten(known: KnownSparse, told: Told) -> KnownSparse:
         precision=np.zeros((1, 1)),
     )
     return (
-        centred(nothing, told, known.intercept, known.residual_size)
-        if told.intercept
+        centred(nothing, given, known.intercept, known.residual_size)
+        if given.intercept
         else replace(nothing, theta=np.zeros(1), covariance=np.zeros((1, 1)))
     )
 
@@ -188,16 +188,16 @@ def _context_size(
     if released.rows is not None and released.rows_noise is not None:
         # One measure in a hundred or two is noise that looks like another size, and some hide one: whenever
         # it is not clear, it is asked for a second time.
-        told, weight_now = known.told_size or known.start_size, float(released.rows_noise[0]) ** -2
+        declared, weight_now = known.told_size or known.start_size, float(released.rows_noise[0]) ** -2
         sure = known.octaves_weight + weight_now
-        octaves = float(released.rows[0]) + math.log2(x / told)
+        octaves = float(released.rows[0]) + math.log2(x / declared)
         octaves = (known.octaves * known.octaves_weight + octaves * weight_now) / sure
         far = abs(octaves) > max(c.SAME_SCALE, t.far_size / math.sqrt(sure))
         unclear = abs(octaves) > max(c.SAME_SCALE, c.UNCLEAR_SIZE / math.sqrt(sure))
         doubt = {"octaves": octaves, "octaves_weight": sure, "doubted": bool(unclear) and not known.doubted}
-        if far or start != told:
+        if far or start != declared:
             # Columns measured in a ball of another size say nothing.
-            size = told * 2.0**octaves if far else told
+            size = declared * 2.0**octaves if far else declared
             again = {"context_size": size, "start_size": size, "size_weight": 0.0}
             return {**again, **doubt}
     # Relative to x: in other units a size that is too small would have smaller noise, and the more say.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fliphat.fit.board import BOARD_SHARE, BOARD_SQUARED
 from fliphat.fit.pursuit import constants as c
 from fliphat.fit.pursuit.constants import FAINT, LIMIT, MOST_LOG_ODDS, RADIUS, REWARD_WIDTH, Tuning
-from fliphat.fit.pursuit.known import EpisodeSteps, KnownSparse, Told
+from fliphat.fit.pursuit.known import EpisodeSteps, Given, KnownSparse
 from fliphat.privacy.priced import Claim, Part, PickNoise, PricedRelease, price
 from fliphat.privacy.scales import ROW_SENSITIVITY
 
@@ -39,21 +39,21 @@ __all__ = [
 _Vector = npt.NDArray[np.float64]
 
 
-def begin(told: Told) -> KnownSparse:
+def begin(given: Given) -> KnownSparse:
     """Return what is known before anything is released."""
-    t = told.tuning
-    wide = told.sparsity / c.USUAL_SPARSITY
+    t = given.tuning
+    wide = given.sparsity / c.USUAL_SPARSITY
     wider = math.sqrt(wide) if wide <= 1 or t.wide_first == 0.5 else wide**t.wide_first
-    picks = max(1.0, t.picks_for_budget * told.mu) * wider
-    picks = max(min(picks, c.MOST_FIRST_PICKS * told.sparsity), fewest_picks(told))
-    log_dim = math.log(max(told.dim, 2))
-    noise = 2 * math.sqrt(int(picks) / t.pick_share) / told.mu
+    picks = max(1.0, t.picks_for_budget * given.mu) * wider
+    picks = max(min(picks, c.MOST_FIRST_PICKS * given.sparsity), fewest_picks(given))
+    log_dim = math.log(max(given.dim, 2))
+    noise = 2 * math.sqrt(int(picks) / t.pick_share) / given.mu
     rows = math.hypot(t.rows_for_noise * noise * log_dim / c.FIRST_SIGNAL, t.rows_for_sampling * log_dim)
     rows = max(rows * max(wide, c.NARROWEST) ** c.WIDE_ROWS, c.FEWEST_ROWS)
-    if told.first_rows is not None:
-        rows = float(told.first_rows)
+    if given.first_rows is not None:
+        rows = float(given.first_rows)
     known = KnownSparse(
-        dim=told.dim,
+        dim=given.dim,
         episodes=0,
         fits=0,
         rows=rows,
@@ -65,35 +65,35 @@ def begin(told: Told) -> KnownSparse:
         covariance=np.zeros((1, 1)),
         moments=np.ones((1, 1)),
         precision=np.zeros((1, 1)),
-        residual_size=told.reward_scale,
-        context_size=told.context_scale,
-        start_size=told.context_scale,
-        told_size=told.context_scale,
+        residual_size=given.reward_scale,
+        context_size=given.context_scale,
+        start_size=given.context_scale,
+        told_size=given.context_scale,
         shrink=t.shrink,
     )
-    if not told.intercept:
+    if not given.intercept:
         return known
-    centre = sum(told.reward_range) / 2 if told.reward_range and told.loss == "squared" else 0.0
-    return centred(known, told, centre, told.reward_scale)
+    centre = sum(given.reward_range) / 2 if given.reward_range and given.loss == "squared" else 0.0
+    return centred(known, given, centre, given.reward_scale)
 
 
-def centred(known: KnownSparse, told: Told, centre: float, size: float) -> KnownSparse:
+def centred(known: KnownSparse, given: Given, centre: float, size: float) -> KnownSparse:
     """Return what is known when rewards are about `centre`, give or take `size`."""
-    deviation = told.tuning.intercept_prior * size / _mean_slope(known, told)
+    deviation = given.tuning.intercept_prior * size / _mean_slope(known, given)
     return replace(known, theta=np.array([centre]), covariance=np.array([[deviation**2]]), residual_size=size)
 
 
-def fewest_picks(told: Told) -> float:
+def fewest_picks(given: Given) -> float:
     """Return how many columns an episode picks at least, as far as there are any."""
-    return max(1.0, told.tuning.fewest_picks * told.sparsity)
+    return max(1.0, given.tuning.fewest_picks * given.sparsity)
 
 
-def open_episode(known: KnownSparse, told: Told) -> EpisodeSteps:
+def open_episode(known: KnownSparse, given: Given) -> EpisodeSteps:
     """Return the next episode, from what is known."""
-    t, x, r, k = told.tuning, known.context_size, known.residual_size, len(known.columns)
-    slope = _mean_slope(known, told)
-    picks = int(min(known.picks + c.ROUNDED_PICKS, max(1.0, t.most_picks * told.sparsity), told.dim - k))
-    rare, smallest = rare_residual(known, told), t.smallest_eigenvalue * x * x
+    t, x, r, k = given.tuning, known.context_size, known.residual_size, len(known.columns)
+    slope = _mean_slope(known, given)
+    picks = int(min(known.picks + c.ROUNDED_PICKS, max(1.0, t.most_picks * given.sparsity), given.dim - k))
+    rare, smallest = rare_residual(known, given), t.smallest_eigenvalue * x * x
     (mean, product), typical_of_public = _typical_columns(known, t)
     prior = _moments_of_typical(k + 1, x, *typical_of_public)
     # Second moments of the public columns, drawn to those of typical ones by what is noise in them.
@@ -116,8 +116,8 @@ def open_episode(known: KnownSparse, told: Told) -> EpisodeSteps:
     eigenvalues, vectors = _raised_eigenvalues(foreseen, smallest)
     foreseen = (vectors * eigenvalues) @ vectors.T
     value_clip, pick_clip = max(t.value_clip * r, rare), own * max(t.pick_clip * r, rare)
-    if told.loss == "logistic":
-        largest, there = largest_residual(known, told), _size_where_there(known)
+    if given.loss == "logistic":
+        largest, there = largest_residual(known, given), _size_where_there(known)
         # Cut residuals say which class is more likely and not how likely: coefficients would diverge until a
         # class is certain. So they are left whole, and a column that is rarely there does not grow.
         eigenvalues = np.maximum(eigenvalues, t.whitened_from * there**2)
@@ -132,13 +132,13 @@ def open_episode(known: KnownSparse, told: Told) -> EpisodeSteps:
     }
     if known.fits == 0 or known.doubted:
         shares["rows"] = t.row_share
-    if told.board:
+    if given.board:
         shares["board"] = BOARD_SHARE
     shares["gradient"] = 1 - sum(shares.values())
     return EpisodeSteps(
         rows=math.ceil(known.rows),
         picks=picks,
-        one=x,
+        constant=x,
         shift=shift if np.any(across) else None,
         pick_clip=pick_clip,
         value_clip=value_clip,
@@ -149,16 +149,16 @@ def open_episode(known: KnownSparse, told: Told) -> EpisodeSteps:
         shares=shares,
         typical=typical,
         slope=slope,
-        coefficient=r / x / slope * _within_odds(known, told, slope),
-        assumed=t.pursued * r if t.signed and told.loss == "squared" else 0.0,
-        reward_range=_expected_rewards(known, told) if told.board else None,
+        coefficient=r / x / slope * _within_odds(known, given, slope),
+        assumed=t.pursued * r if t.signed and given.loss == "squared" else 0.0,
+        reward_range=_expected_rewards(known, given) if given.board else None,
     )
 
 
-def _expected_rewards(known: KnownSparse, told: Told) -> tuple[float, float]:
+def _expected_rewards(known: KnownSparse, given: Given) -> tuple[float, float]:
     """Return where rewards are expected: the range that was told, or about the mean that is known."""
-    if told.reward_range is not None:
-        return told.reward_range
+    if given.reward_range is not None:
+        return given.reward_range
     center, x = float(known.theta[0]), known.context_size
     spread = known.residual_size**2 + x * x * float(known.theta[1:] @ known.theta[1:])
     half = REWARD_WIDTH * math.sqrt(spread + float(known.covariance[0, 0]))
@@ -233,11 +233,11 @@ def _moments_of_typical(m: int, x: float, mean: float, product: float) -> _Vecto
 # Scores
 
 
-def _mean_slope(known: KnownSparse, told: Told) -> float:
+def _mean_slope(known: KnownSparse, given: Given) -> float:
     """Return the mean slope of the rewards' mean in the scores: 1, or that of the sigmoid."""
-    if told.loss == "squared":
+    if given.loss == "squared":
         return 1.0
-    score, spread = typical_score(known, told)
+    score, spread = typical_score(known, given)
     likely = 1 / (1 + math.exp(-min(abs(score), MOST_LOG_ODDS)))
     return max(likely * (1 - likely) / spread, c.LEAST_SLOPE)
 
@@ -247,22 +247,22 @@ def _size_where_there(known: KnownSparse) -> float:
     return float(known.told_size * 2.0**known.octaves)
 
 
-def _within_odds(known: KnownSparse, told: Told, slope: float) -> float:
+def _within_odds(known: KnownSparse, given: Given, slope: float) -> float:
     """Return the factor that keeps a coefficient of typical size, r/x, within log odds that are usual.
 
     A column that is zero in most rows is small, and a coefficient of r/x would let it explain all there is to
     explain. But log odds are not larger for being moved rarely.
     """
-    if told.loss == "squared":
+    if given.loss == "squared":
         return 1.0
     typical = known.residual_size / known.context_size / slope
-    return min(1.0, told.tuning.log_odds / _size_where_there(known) / typical)
+    return min(1.0, given.tuning.log_odds / _size_where_there(known) / typical)
 
 
-def typical_score(known: KnownSparse, told: Told) -> tuple[float, float]:
+def typical_score(known: KnownSparse, given: Given) -> tuple[float, float]:
     """Return the typical score, made smaller as its spread makes a mean of sigmoids, and by how much."""
     weights, moments, middle = known.theta[1:], known.moments[1:, 1:], known.intercept
-    if told.tuning.mean_scores:
+    if given.tuning.mean_scores:
         # Columns that are 0 or 1 are never near 0 all at once: their means are part of the score.
         means = known.moments[0, 1:]
         middle, moments = middle + float(weights @ means), moments - np.outer(means, means)
@@ -271,23 +271,23 @@ def typical_score(known: KnownSparse, told: Told) -> tuple[float, float]:
     return middle / spread, spread
 
 
-def largest_residual(known: KnownSparse, told: Told) -> float:
+def largest_residual(known: KnownSparse, given: Given) -> float:
     """Return how far a click can be from how likely it is on average."""
-    return 1 / (1 + math.exp(-min(abs(float(typical_score(known, told)[0])), MOST_LOG_ODDS)))
+    return 1 / (1 + math.exp(-min(abs(float(typical_score(known, given)[0])), MOST_LOG_ODDS)))
 
 
-def rare_residual(known: KnownSparse, told: Told) -> float:
+def rare_residual(known: KnownSparse, given: Given) -> float:
     """Return a bound below which residuals must not be cut: rare large ones carry what there is to learn.
 
     Of rewards in a range, the largest residual less a typical one: nothing for even odds, nearly all of the
     range for rare clicks.
     """
-    if told.reward_range is None:
+    if given.reward_range is None:
         return 0.0
-    low, high = told.reward_range
+    low, high = given.reward_range
     middle = known.intercept
-    if told.loss == "logistic":
-        middle = 1 / (1 + math.exp(-min(max(typical_score(known, told)[0], -MOST_LOG_ODDS), MOST_LOG_ODDS)))
+    if given.loss == "logistic":
+        middle = 1 / (1 + math.exp(-min(max(typical_score(known, given)[0], -MOST_LOG_ODDS), MOST_LOG_ODDS)))
     middle = min(max(middle, low), high)
     return max(max(high - middle, middle - low) - known.residual_size / c.MEAN_SIZE, 0.0)
 
@@ -297,26 +297,17 @@ def rare_residual(known: KnownSparse, told: Told) -> float:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PursuitPlan:
-    """One episode's fit: everything it will do.
-
-    Attributes
-    ----------
-    episode : int
-    steps : EpisodeSteps
-        Rows, picks, clips and coordinates.
-    release : PricedRelease
-        In the first episode, or where those are asked for again, three numbers of whole rows; then picks;
-        then one vector: gradients, second moments above the diagonal, the residuals' size and, in a bandit,
-        what the episode earned.
-    told : Told
-    units : ndarray, shape (dim,), or None
-        Public sizes of columns.
-    """
+    """One episode's fit: everything it will do."""
 
     episode: int
+    #: Rows, picks, clips and coordinates.
     steps: EpisodeSteps
+    #: In the first episode, or where those are asked for again, three numbers of whole rows; then picks; then
+    #: one vector: gradients, second moments above the diagonal, the residuals' size and, in a bandit, what
+    #: the episode earned.
     release: PricedRelease
-    told: Told
+    given: Given
+    #: Public sizes of columns, if there are any.
     units: npt.NDArray[np.float64] | None
     #: Rows of the fit, with or without a reward.
     rows: int
@@ -331,8 +322,19 @@ class PursuitPlan:
 @functools.lru_cache(maxsize=4096)
 def priced_noise(claim: Claim, m: int, picks: int, shares: tuple[tuple[str, float], ...]) -> PricedRelease:
     """Return the noise of an episode of m columns: that of all with the same shares of the budget."""
-    share = dict(shares)
-    template: list[tuple[int, int, int] | list[tuple[int, int]]] = []
+    # The search starts where it ended for the fewest columns with these shares, and not where the last one of
+    # this process did: noise does not depend on what else ran. What is found has a price of its own.
+    return price(_template(m, picks, dict(shares)), claim, factor=_factor(claim, picks, shares))
+
+
+@functools.lru_cache(maxsize=1024)
+def _factor(claim: Claim, picks: int, shares: tuple[tuple[str, float], ...]) -> float | None:
+    proof = price(_template(1 + picks, picks, dict(shares)), claim).proof
+    return proof.factor if proof else None
+
+
+def _template(m: int, picks: int, share: dict[str, float]) -> list[Any]:
+    template: list[Any] = []
     if "rows" in share:
         template.append(_scaled([(2 * LIMIT) ** 2, (2 * LIMIT) ** 2, LIMIT**2], [share["rows"] / 3] * 3))
     if picks:
@@ -341,18 +343,7 @@ def priced_noise(claim: Claim, m: int, picks: int, shares: tuple[tuple[str, floa
     squares = [m * ROW_SENSITIVITY**2, RADIUS**4, LIMIT**2, BOARD_SQUARED]
     of_vector = [share["gradient"], share["moments"], share["size"]]
     template.append(_scaled(squares, of_vector + ([share["board"]] if "board" in share else [])))
-    # Those of other columns with the same shares are as large: the search starts there. The price of what is
-    # found from there is computed from its integers.
-    key = (claim, picks, share["picks"], share.get("rows", 0.0), share.get("board", 0.0))
-    found = price(template, claim, factor=_FACTORS.get(key))
-    if len(_FACTORS) >= _MOST_FACTORS:
-        _FACTORS.clear()
-    _FACTORS[key] = found.proof.factor or 1.0 if found.proof else 1.0
-    return found
-
-
-_FACTORS: Final[dict[tuple[Claim, int, float, float, float], float]] = {}
-_MOST_FACTORS: Final = 1024
+    return template
 
 
 def _scaled(squares: list[int], shares: list[float]) -> list[tuple[int, int]]:

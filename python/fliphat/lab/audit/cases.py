@@ -206,14 +206,17 @@ def _paper(name: str) -> Case:
     X, y = np.zeros((ROWS, d)), np.zeros(ROWS)
     X[0] = x_max  # within the bound that the paper asks for
     xi = eta * B / ROWS * 2 * math.sqrt(3 * d * math.log(100))
-    edges = np.linspace(-40.0, 40.0, _BINS + 1)
+    push = 2 * eta * x_max * R / ROWS / xi  # of each coordinate, up or down, in noise scales
+    edges = np.linspace(-d * push, d * push, _BINS + 1)
 
     def totals(reward: float, runs: int, rng: np.random.Generator | None) -> npt.NDArray[np.uint64]:
         y[0] = reward
         # A radius that does not bind: projecting would only hide what is released before it.
         public: Any = {"s": d, "epsilon": 1.0, "delta": 0.01, "M": 1, "R": R, "B": B, "eta": eta, "C": 1e6}
-        sums = [paper.n_iht(X, y, rng=rng, **public).sum() / xi for _ in range(runs)]
-        return np.histogram(np.clip(sums, -40, 40), edges)[0].astype(np.uint64)
+        released = np.array([paper.n_iht(X, y, rng=rng, **public) for _ in range(runs)]) / xi
+        # Weighed as the likelihood of Laplace noise does: beyond the push, more of it tells nothing.
+        sums = np.clip(released, -push, push).sum(axis=1).clip(edges[0], edges[-1])
+        return np.histogram(sums, edges)[0].astype(np.uint64)
 
     def count(runs: int, threads: int, seed: int | None) -> list[Counts]:
         rng = None if seed is None else np.random.default_rng(seed)

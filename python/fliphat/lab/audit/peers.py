@@ -14,18 +14,8 @@ import numpy.typing as npt
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Case
 from fliphat.lab.peers import HannaElimination, garcelon, hanna
-from fliphat.lab.peers.statistics import (
-    Blocks,
-    Moments,
-    Noise,
-    ReleasedSums,
-    Rule,
-    SecondMoments,
-    Statistic,
-    Tree,
-    price,
-)
-from fliphat.lab.peers.statistics.rules import Draw, Running
+from fliphat.lab.peers.rules import Blocks, Draw, ReleasedSums, Rule, Running, Tree
+from fliphat.lab.peers.sums import Moments, Noise, SecondMoments, Statistic, price
 from fliphat.privacy.priced import VectorNoise
 
 _EPSILON, _DELTA = 1.0, 0.2

@@ -1,7 +1,8 @@
 """The pilot's cases for the audit: two picks about where rewards are, of which one person moves both.
 
-The real plan prices the pilot, and the real kernel counts and picks; only its grids are small, so that every
-outcome is one that is often seen. Half of the others say "near", half "far": the person decides.
+The real plan prices the pilot, and the real kernel counts and picks; only its grids are small, so that
+every outcome is one that is often seen. Four pairs of others say "near" and one says "far": that "far" wins
+is rare, and the person, who moves from one to the other, makes it several times as likely.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _EPSILON, _DELTA = 1.0, 0.01
 #: Candidates of a distance, far enough apart that a distance counts for one of them.
 _DISTANCES = np.array([1.0, 64.0])
 #: Rewards of the others, in pairs; the person's is the last, in a pair with one at zero.
-_OTHERS = (0.0, 1.0, 0.0, 64.0, 0.0)
+_OTHERS = (0.0, 1.0) * 4 + (0.0, 64.0, 0.0)
 _SIDES = (1.0, 64.0)
 #: Places to either side.
 _MOST = 8
@@ -34,7 +35,7 @@ def pilot_cases() -> list[Case]:
     return [
         _case("a pilot", 1, 1),
         _case("a pilot, three rounds where k = 3", 3, 3),
-        _case("a pilot, noise at a quarter", 1, 1, 4, "a quarter of the noise"),
+        _case("a pilot, half the noise", 1, 1, 2, "half the noise"),
         _case("a pilot, three rounds with noise for one", 3, 1, 1, "two rounds are not paid for"),
     ]
 

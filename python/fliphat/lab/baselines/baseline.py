@@ -36,12 +36,11 @@ class RefitTimes:
 class Baseline(ABC):
     """A policy without privacy that learns from every reward; rows are kept until their reward comes.
 
-    Attributes
-    ----------
-    dim : int
-    rounds : int
-        Rounds whose reward has come.
+    `rounds`: rounds whose reward has come.
     """
+
+    #: Rounds that a simulation may draw together although the choice changes in between.
+    _together = 0
 
     def __init__(self, dim: int, seed: int | None) -> None:
         self.dim = arguments.integer("dim", dim, 1, 2**31 - 1)
@@ -135,7 +134,8 @@ class Baseline(ABC):
             )
         parts = PlayedParts()
         while parts.rounds < rounds:
-            parts.add(self._play_some(environment, min(rounds - parts.rounds, self.remaining)))
+            most = max(self.remaining, self._together)
+            parts.add(self._play_some(environment, min(rounds - parts.rounds, most)))
         return parts.joined()
 
     def _play_some(self, environment: Environment, most: int) -> Any:

@@ -29,7 +29,6 @@ class DoublyRobustLasso(LassoBandit):
 
     Parameters
     ----------
-    dim : int
     exploration : float
         lambda_1.
     penalty : float
@@ -38,8 +37,6 @@ class DoublyRobustLasso(LassoBandit):
         Pseudo-rewards are cut here.
     warm_up : int
         z.
-    refit_every : int
-    seed : int, optional
 
     References
     ----------

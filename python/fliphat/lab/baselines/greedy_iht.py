@@ -32,7 +32,6 @@ class GreedyIHT(GreedyBaseline):
         All past rounds, or the last episode alone, as FLIPHAT must.
     reward_scale, context_scale : float
         As for `fliphat.FLIPHAT`: they set the clip, the step and the radius.
-    seed : int, optional
 
     Examples
     --------

@@ -24,7 +24,6 @@ class LinUCB(Baseline):
         Added to the diagonal of X'X.
     refit_every : int
         Rounds between fits in the long run. At first every round is followed by a fit, then every tenth more.
-    seed : int, optional
 
     References
     ----------

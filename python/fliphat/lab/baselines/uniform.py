@@ -13,11 +13,6 @@ from fliphat.lab.baselines.baseline import GreedyBaseline
 class UniformRandom(GreedyBaseline):
     """Every arm with the same probability, whatever happened before.
 
-    Parameters
-    ----------
-    dim : int
-    seed : int, optional
-
     Examples
     --------
     >>> from fliphat.environments import SparseLinear

@@ -15,8 +15,7 @@ from typing import Any
 import numpy
 
 from fliphat import __version__
-from fliphat.lab.display.figure_style import save
-from fliphat.lab.display.palette import DARK, LIGHT, css, themed
+from fliphat.lab.display.figure_style import DARK, LIGHT, css, save, themed
 
 
 def page(title: str, body: str) -> str:
@@ -50,12 +49,6 @@ def _inline(path: Path) -> str:
 
 def versions() -> list[tuple[str, str]]:
     """Return what a result was made with."""
-    found = [
-        ("fliphat", __version__),
-        ("Python", platform.python_version()),
-        ("NumPy", numpy.__version__),
-        ("machine", f"{platform.system()} {platform.machine()}"),
-    ]
-    for name in ("scipy", "matplotlib"):
-        found.append((name, importlib.metadata.version(name)))
-    return found
+    known = {"fliphat": __version__, "Python": platform.python_version(), "NumPy": numpy.__version__}
+    known["machine"] = f"{platform.system()} {platform.machine()}"
+    return [*known.items(), *((name, importlib.metadata.version(name)) for name in ("scipy", "matplotlib"))]

@@ -19,10 +19,10 @@ from fliphat.environments import SparseLinear
 from fliphat.lab.display import Progress, TextTable
 from fliphat.lab.display.figure_style import check_picture, save
 from fliphat.lab.experiments.catalog import DEMO_DELTA, Experiment, first_look
-from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run.cells import Run, run_cell
-from fliphat.lab.experiments.run.executors import finished, open_executor
-from fliphat.lab.experiments.run.summary import Summary, summarise
+from fliphat.lab.experiments.cells import Run, run_cell
+from fliphat.lab.experiments.executors import finished, open_executor
+from fliphat.lab.experiments.experiment import at_the_end
+from fliphat.lab.experiments.sweep import Summary, summarise
 from fliphat.policies import Health, HealthWarning
 from fliphat.simulation import play
 
@@ -51,7 +51,7 @@ def show_demo(repeats: int, *, out: Path, as_json: bool) -> int:
         print(_introduction(one), flush=True)
     summaries = _play(one, show=not as_json)
     if can_draw:
-        from fliphat.lab.experiments.output.figures import draw
+        from fliphat.lab.experiments.figures import draw
 
         save(draw(one, summaries), [out])
     policy, health = FLIPHAT(**_STATED), _health(one.cells[0].rounds)

@@ -14,13 +14,10 @@ from pathlib import Path
 from fliphat import __version__
 from fliphat.lab.display.figure_style import save
 from fliphat.lab.experiments.catalog import NAMES, Experiment, experiment
-from fliphat.lab.experiments.output.report import Section, write_report
-from fliphat.lab.experiments.output.sentences import plain_words
-from fliphat.lab.experiments.output.table import text_table, to_records, write_csv
-from fliphat.lab.experiments.run.executors import open_executor
-from fliphat.lab.experiments.run.results import ResultFile
-from fliphat.lab.experiments.run.summary import Summary, summarise
-from fliphat.lab.experiments.run.sweep import sweep
+from fliphat.lab.experiments.executors import open_executor
+from fliphat.lab.experiments.experiment import plain_words, text_table, to_records, write_csv
+from fliphat.lab.experiments.report import Section, write_report
+from fliphat.lab.experiments.sweep import ResultFile, Summary, summarise, sweep
 
 
 def reproduce(
@@ -38,24 +35,9 @@ def reproduce(
 ) -> int:
     """Run one experiment, or "all"; 0 if everything was run and drawn.
 
-    Parameters
-    ----------
-    name : str
-    out : Path
-        A directory, made if it is missing. Each experiment leaves its runs (``.jsonl``), means (``.csv``) and
-        figures (``.png``, ``.svg``).
-    repeats, quick : int, bool
-        How much to run; see :func:`fliphat.lab.experiments.catalog.experiment`.
-    workers, dask
-        See :func:`fliphat.lab.experiments.open_executor`.
-    resume : bool
-        Whether to keep the runs that the directory already has.
-    again : str, optional
-        With `resume`: policies with this in their name are run again all the same, because they changed.
-    as_json : bool
-        Print records instead of tables.
-    report : bool
-        Whether to write ``report.html`` too: all of it in one file.
+    In `out`, made if it is missing, each experiment leaves its runs (``.jsonl``), means (``.csv``) and
+    figures (``.png``, ``.svg``), and `report` all of it in one ``report.html``. `resume` keeps the runs that
+    are there already, but for policies with `again` in their name, which changed.
     """
     if name != "all" and name not in NAMES:
         raise ValueError(f"NAME must be 'all' or one of {', '.join(NAMES)}, got {name!r}")
@@ -130,7 +112,7 @@ def _keys_of(one: Experiment, policy: str, repeats: int) -> list[str]:
 
 
 def _write(one: Experiment, summaries: Sequence[Summary], out: Path) -> list[Path]:
-    from fliphat.lab.experiments.output.figures import draw
+    from fliphat.lab.experiments.figures import draw
 
     table, *pictures = [out / f"{one.name}{ending}" for ending in (".csv", ".png", ".svg")]
     write_csv(one, summaries, table)

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.lab.peers.peer import CALIBRATIONS, FAILURE, OptimisticPeer, default_norm
-from fliphat.lab.peers.statistics import Batches, Moments, ReleasedSums
+from fliphat.lab.peers.rules import Batches, ReleasedSums
+from fliphat.lab.peers.sums import Moments
 from fliphat.privacy import rho_from_epsilon
 
 
@@ -30,20 +31,16 @@ class AdaCOFUL(OptimisticPeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     context_norm, reward_clip : float
         L (by default sqrt(d)) and R; products are cut to L R.
     calibration : {"proven", "paper"}
         The smallest noise for the claim, or the published one for the rho that zCDP gives the claim.
-    optimistic : bool
     growth : float
         1 + C: how much the determinant grows in an episode.
     check_every : int
         Rounds between looks at the determinant; the paper has 1.
     ridge, truth_norm, reward_noise : float
         lambda in units of L^2, S and sigma.
-    seed : int, optional
 
     References
     ----------
@@ -87,16 +84,8 @@ class AdaCOFUL(OptimisticPeer):
             noise = statistic.noise(1, math.ceil(deviation * statistic.scale))
         else:
             noise = self._proven(statistic, rule, epsilon, delta)
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=rule,
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-            optimistic=optimistic,
-        )
+        made: dict[str, Any] = {"statistic": statistic, "rule": rule, "noise": noise}
+        super().__init__(dim, epsilon, delta, optimistic=optimistic, seed=seed, **made)
         self.episodes = 0
         self._growth = math.log(arguments.within("growth", growth, 1.001, 1e9))
         self._ridge, self._truth_norm, self._reward_noise = ridge * norm**2, truth_norm, reward_noise

@@ -16,8 +16,8 @@ import math
 from typing import Any
 
 from fliphat.lab.peers.peer import RidgePeer
-from fliphat.lab.peers.statistics import Batches, GramAndMoment, ReleasedSums
-from fliphat.lab.peers.statistics.moments import RADIUS
+from fliphat.lab.peers.rules import Batches, ReleasedSums
+from fliphat.lab.peers.sums import RADIUS, GramAndMoment
 from fliphat.privacy.priced import VectorNoise
 
 
@@ -31,8 +31,6 @@ class ChowdhuryZhou(RidgePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     horizon : int
         T: batches have T^(3/5) rounds.
     options

@@ -48,16 +48,12 @@ class PrivateFrankWolfe(SteppingPeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     horizon : int
         T: noise suffices for so many rounds; more are refused.
     radius : float
         Of the l1 ball.
     gradient_clip : float
         c: coordinates of c_t are cut here.
-    calibration : {"proven", "paper"}
-    seed : int, optional
 
     References
     ----------

@@ -75,13 +75,8 @@ class GarcelonShuffle(PrivatePeer):
     ----------
     dim : int
         Defined for any; simulated up to 198, beyond which a person would send 20 000 bits.
-    epsilon, delta : float
-    horizon : int
     context_norm, reward_clip : float
         L (by default sqrt(d)) and R, to which rows are scaled.
-    calibration : {"proven", "paper"}
-    optimistic : bool
-    seed : int, optional
 
     References
     ----------

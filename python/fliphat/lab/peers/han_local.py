@@ -21,27 +21,17 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.lab.peers.peer import RidgePeer, SteppingPeer
-from fliphat.lab.peers.statistics import Blocks, GramAndMoment, ReleasedSums
-from fliphat.lab.peers.statistics.rules import Draw, Running
+from fliphat.lab.peers.rules import Blocks, Draw, ReleasedSums, Running
+from fliphat.lab.peers.sums import GramAndMoment
 from fliphat.lab.peers.zheng import published_statistic
 from fliphat.privacy.priced import VectorNoise
-
-
-class _LastBlock(Running):
-    """Only what was sent since the last boundary: earlier sums are forgotten."""
-
-    def __init__(self, draw: Draw) -> None:
-        self._draw = draw
-
-    def add(self, sums: npt.NDArray[np.int64], rows: int) -> ReleasedSums:
-        return ReleasedSums(self._draw(sums, times=rows), float(rows), float(rows))
 
 
 class _Restarts(Blocks):
     """Doubling boundaries; every row is sent by its own person, and sums begin anew at each boundary."""
 
     def running(self, draw: Draw) -> Running:
-        return _LastBlock(draw)
+        return Running(draw, each_row=True, forget=True)
 
 
 class HanOLS(RidgePeer):
@@ -49,8 +39,6 @@ class HanOLS(RidgePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     options
         See :class:`fliphat.lab.peers.peer.RidgePeer`.
 
@@ -97,11 +85,8 @@ class HanSGD(SteppingPeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon : float
     gradient_clip : float, optional
         r; by default half the length of contexts whose columns have size 1.
-    seed : int, optional
 
     References
     ----------

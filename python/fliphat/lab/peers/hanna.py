@@ -1,4 +1,4 @@
-"""Phased elimination on a core set with Laplace noise on reward sums, contexts of a law that is known.
+"""Phased elimination with Laplace noise on sums of rewards, for contexts whose distribution is known.
 
 | Hanna et al. | here |
 |---|---|
@@ -55,9 +55,6 @@ class HannaElimination(PrivatePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
-    horizon : int
     arms : int
         K, of every round.
     correlation : float
@@ -68,7 +65,6 @@ class HannaElimination(PrivatePeer):
         The smallest Laplace noise for (epsilon, delta), or the paper's 2 R / epsilon, which is pure.
     optimistic : bool
         Whether widths have their logarithms, with which little is eliminated.
-    seed : int, optional
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""X'y alone, from public blocks, greedily: from no paper, and the strongest simple rival.
+"""Greedy play on noisy sums of context times reward: from no paper, and the strongest simple rival.
 
 Without X'X there are d numbers to protect and not d^2 / 2, and cutting the *product* of context and reward
 asks for far less noise than the product of their bounds. Contexts whose columns have about one size need no
@@ -11,7 +11,8 @@ import numpy as np
 
 from fliphat import arguments
 from fliphat.lab.peers.peer import Peer, default_norm
-from fliphat.lab.peers.statistics import Blocks, Moments, ReleasedSums
+from fliphat.lab.peers.rules import Blocks, ReleasedSums
+from fliphat.lab.peers.sums import Moments
 
 
 class MomentGreedy(Peer):
@@ -19,15 +20,12 @@ class MomentGreedy(Peer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     context_norm, reward_scale : float
         L (by default sqrt(d)) and the usual size of a reward: products are cut to ``L * reward_scale``.
     sparsity : int, optional
         Keep so many of the largest entries; by default all.
     first : int
         Rounds before the first release; blocks double from there.
-    seed : int, optional
 
     Examples
     --------
@@ -58,15 +56,8 @@ class MomentGreedy(Peer):
         clip = default_norm(dim, context_norm) * arguments.positive("reward_scale", reward_scale)
         statistic = Moments(dim, product_clip=clip)
         noise = self._proven(statistic, Blocks(first), epsilon, delta)
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=Blocks(first, noise_rows=statistic.noise_rows(noise)),
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-        )
+        rule = Blocks(first, noise_rows=statistic.noise_rows(noise))
+        super().__init__(dim, epsilon, delta, statistic=statistic, rule=rule, noise=noise, seed=seed)
         self.sparsity = None if sparsity is None else arguments.integer("sparsity", sparsity, 1, self.dim)
 
     def _read(self, released: ReleasedSums) -> None:

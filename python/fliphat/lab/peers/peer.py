@@ -1,7 +1,7 @@
 """What the peers have in common: a statistic, a rule of release, noise, and arms played on what was released.
 
 Everything after the noise is public. Rows and rewards wait between two boundaries of the rule, become
-integers and one sum (:mod:`fliphat.lab.peers.statistics`), and are forgotten.
+integers and one sum (:mod:`fliphat.lab.peers.sums`), and are forgotten.
 
 Peers are for simulation: to compare with, with noise that would protect. They keep no store, no user ids
 and no late rewards; :class:`fliphat.FLIPHAT` does.
@@ -20,18 +20,15 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from fliphat import arguments, kernels
 from fliphat.lab.baselines.baseline import Baseline
-from fliphat.lab.peers.statistics import Noise, ReleasedSums, Rule, SecondMoments, Statistic, bought, price
-from fliphat.lab.peers.statistics.moments import GramAndMoment
-from fliphat.policies.outcomes import Environment, Played, PlayedParts
+from fliphat.lab.peers.rules import ReleasedSums, Rule
+from fliphat.lab.peers.sums import GramAndMoment, Noise, SecondMoments, Statistic, bought, price
+from fliphat.policies.outcomes import Environment
 from fliphat.privacy.priced import VectorNoise
 
 CALIBRATIONS: Final = ("proven", "paper")
 
 #: alpha of confidence widths.
 FAILURE: Final = 0.01
-
-#: Rounds that are drawn at once for a policy that plays them one by one.
-_ROUNDS_AT_ONCE: Final = 256
 
 _Floats = npt.NDArray[np.float64]
 
@@ -43,28 +40,19 @@ def default_norm(dim: int, context_norm: float | None) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PeerPrivacy:
-    """What a peer's noise gives, computed from the noise itself.
+    """What a peer's noise gives, computed from the noise itself."""
 
-    Attributes
-    ----------
-    notion : str
-        "joint", "local" or "rewards only".
-    protects : str
-        What of one person may change.
-    epsilon, delta : float
-        What the noise really buys.
-    claimed_epsilon : float
-        What was asked for: with a paper's constants it may be far from `epsilon`, on either side.
-    proven : bool
-        Whether `epsilon` is a theorem about this code: integers before the noise, exact samplers. False where
-        the mechanism's own arithmetic is in floats.
-    """
-
+    #: "joint", "local" or "rewards only".
     notion: str
+    #: What of one person may change.
     protects: str
+    #: What the noise really buys.
     epsilon: float
     delta: float
+    #: What was asked for: with a paper's constants it may be far from `epsilon`, on either side.
     claimed_epsilon: float
+    #: Whether `epsilon` is a theorem about this code: integers before the noise, exact samplers. False
+    #: where the mechanism's own arithmetic is in floats.
     proven: bool = True
 
     @property
@@ -119,12 +107,12 @@ class Peer(PrivatePeer):
     def __init__(
         self,
         dim: int,
+        epsilon: float,
+        delta: float,
         *,
         statistic: Statistic,
         rule: Rule,
         noise: VectorNoise,
-        epsilon: float,
-        delta: float,
         seed: int | None,
     ) -> None:
         super().__init__(dim, epsilon, delta, seed)
@@ -175,14 +163,11 @@ class Peer(PrivatePeer):
 class OptimisticPeer(Peer):
     """A peer that solves normal equations, and may add a bonus for what is uncertain.
 
-    Parameters
-    ----------
-    optimistic : bool
-        Whether arms get the width times ``|x|_{V^-1}``; greedy otherwise.
+    `optimistic`: whether arms get the width times ``|x|_{V^-1}``; greedy otherwise.
     """
 
-    def __init__(self, dim: int, *, optimistic: bool, **options: Any) -> None:
-        super().__init__(dim, **options)
+    def __init__(self, dim: int, epsilon: float, delta: float, *, optimistic: bool, **options: Any) -> None:
+        super().__init__(dim, epsilon, delta, **options)
         self.optimistic = optimistic
         # The Cholesky factor of V, in single precision: it is only asked for lengths of contexts.
         self._root: npt.NDArray[np.float32] | None = None
@@ -223,24 +208,14 @@ class OptimisticPeer(Peer):
 class RidgePeer(OptimisticPeer):
     """A peer whose X'X is noisy, too.
 
-    Parameters
-    ----------
-    dim : int
-    epsilon, delta : float
-    rule : Rule
-        When sums are released.
-    context_norm, reward_clip, reward_share : float
-        L (by default sqrt(d)), R and kappa; see :class:`fliphat.lab.peers.statistics.SecondMoments`.
-    calibration : {"proven", "paper"}
-        The smallest noise for the claim, or the published one.
-    optimistic : bool
-        Whether arms have a bonus; greedy otherwise.
-    horizon : int
-        T, of widths.
-    truth_norm, reward_noise : float
-        S and sigma of the width.
-    seed : int, optional
-        Simulated noise; without one, noise as people would get.
+    `rule`: when sums are released.
+    `context_norm`, `reward_clip`, `reward_share`: L (by default sqrt(d)), R and kappa; see
+    :class:`fliphat.lab.peers.sums.SecondMoments`.
+    `calibration`: the smallest noise for the claim, or the published one.
+    `optimistic`: whether arms have a bonus; greedy otherwise.
+    `horizon`: T, of widths.
+    `truth_norm`, `reward_noise`: S and sigma of the width.
+    `seed`: simulated noise; without one, noise as people would get.
     """
 
     statistic: SecondMoments | GramAndMoment
@@ -271,16 +246,9 @@ class RidgePeer(OptimisticPeer):
                 dim, context_norm=norm, reward_clip=reward_clip, reward_share=reward_share
             )
             noise = self._proven(statistic, rule, epsilon, delta)
-        super().__init__(
-            dim,
-            statistic=statistic,
-            rule=self._weighted(rule, statistic.noise_rows(noise)),
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            seed=seed,
-            optimistic=optimistic,
-        )
+        rule = self._weighted(rule, statistic.noise_rows(noise))
+        made: dict[str, Any] = {"statistic": statistic, "rule": rule, "noise": noise}
+        super().__init__(dim, epsilon, delta, optimistic=optimistic, seed=seed, **made)
         self.calibration, self.horizon = calibration, horizon
         self._norm, self._truth_norm, self._reward_noise = norm, truth_norm, reward_noise
 
@@ -334,6 +302,9 @@ class RidgePeer(OptimisticPeer):
 class SteppingPeer(PrivatePeer):
     """A peer whose estimate changes with every round, greedily played."""
 
+    #: Rounds that are drawn at once, to be played one by one.
+    _together = 256
+
     @abstractmethod
     def _step_on(self, row: npt.NDArray[Any], reward: float) -> None:
         """Learn from one round; `rounds` has counted it already."""
@@ -345,26 +316,19 @@ class SteppingPeer(PrivatePeer):
             self.rounds += 1
             self._step_on(row, float(reward))
 
-    def play(self, environment: Environment, rounds: int) -> Played:
-        """Play simulated rounds, drawn many at a time and played one by one."""
-        if environment.dim != self.dim:
-            raise ValueError(
-                f"environment must have the policy's dim = {self.dim}, got dim = {environment.dim}"
-            )
-        parts = PlayedParts()
-        while parts.rounds < rounds:
-            drawn = environment.draw(min(rounds - parts.rounds, _ROUNDS_AT_ONCE))
-            count, arms = drawn.means.shape
-            rewards = [drawn.settle(np.full(count, arm), rows=False).rewards for arm in range(arms)]
-            chosen = np.zeros(count, np.int64)
-            for i, contexts in enumerate(drawn.contexts):
-                known = self._estimate.any()
-                arm = int((contexts @ self._estimate).argmax() if known else self._rng.integers(arms))
-                chosen[i] = arm
-                self.rounds += 1
-                self._step_on(contexts[arm], float(rewards[arm][i]))
-            parts.add(drawn.settle(chosen, rows=False))
-        return parts.joined()
+    def _play_some(self, environment: Environment, most: int) -> Any:
+        """Play rounds that are drawn together one by one."""
+        drawn = environment.draw(most)
+        count, arms = drawn.means.shape
+        rewards = [drawn.settle(np.full(count, arm), rows=False).rewards for arm in range(arms)]
+        chosen = np.zeros(count, np.int64)
+        for i, contexts in enumerate(drawn.contexts):
+            known = self._estimate.any()
+            arm = int((contexts @ self._estimate).argmax() if known else self._rng.integers(arms))
+            chosen[i] = arm
+            self.rounds += 1
+            self._step_on(contexts[arm], float(rewards[arm][i]))
+        return drawn.settle(chosen, rows=False)
 
 
 def _positive_root(matrix: _Floats) -> _Floats:

@@ -1,4 +1,4 @@
-"""Rare switching with private contexts: Azize and Basu's blueprint made jointly private.
+"""LinUCB that renews its estimate rarely, with private contexts: Azize and Basu's plan, jointly private.
 
 | Azize and Basu, AdaC-OFUL | here |
 |---|---|
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from fliphat import arguments
 from fliphat.lab.peers.peer import RidgePeer
-from fliphat.lab.peers.statistics import Blocks, ReleasedSums, Rule, Tree
+from fliphat.lab.peers.rules import Blocks, ReleasedSums, Rule, Tree
 
 _SWITCHING = ("public", "rayleigh")
 
@@ -32,14 +32,11 @@ class RareSwitching(RidgePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     first : int
         Rounds before the first release; blocks double from there.
     switching : {"public", "rayleigh"}
         Whether the estimate changes with every block, or a tree is released and the estimate changes where a
         Rayleigh quotient of released matrices passes `factor`.
-    factor : float
     leaf, horizon : int
         Of the tree.
     options

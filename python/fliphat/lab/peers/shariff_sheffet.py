@@ -21,7 +21,8 @@ import math
 from typing import Any
 
 from fliphat.lab.peers.peer import FAILURE, RidgePeer
-from fliphat.lab.peers.statistics import ReleasedSums, SecondMoments, Tree
+from fliphat.lab.peers.rules import ReleasedSums, Tree
+from fliphat.lab.peers.sums import SecondMoments
 from fliphat.privacy.priced import VectorNoise
 
 
@@ -36,8 +37,6 @@ class ShariffSheffet(RidgePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     horizon : int
         T: the tree is made for so many rounds.
     leaf : int

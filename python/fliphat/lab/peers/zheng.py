@@ -16,8 +16,8 @@ import math
 from typing import Any
 
 from fliphat.lab.peers.peer import FAILURE, RidgePeer
-from fliphat.lab.peers.statistics import GramAndMoment, Local, ReleasedSums
-from fliphat.lab.peers.statistics.moments import RADIUS
+from fliphat.lab.peers.rules import Local, ReleasedSums
+from fliphat.lab.peers.sums import RADIUS, GramAndMoment
 from fliphat.privacy.priced import VectorNoise
 
 
@@ -45,8 +45,6 @@ class ZhengLocal(RidgePeer):
 
     Parameters
     ----------
-    dim : int
-    epsilon, delta : float
     horizon : int
         T, of the widths.
     options

@@ -1,4 +1,4 @@
-"""Courses that pursuit may take in a stated world, drawn with the fit's own code.
+"""Simulated runs of FLIPHAT that a plan is made of, drawn in a stated world with the fit's own code.
 
 Lengths, picks and scales of pursuit follow what was found, and a mean of regrets is made by the courses that
 went badly, so neither can be read off an average course. A plan therefore draws several. What makes that
@@ -44,25 +44,17 @@ _QUANTILES: Final = (np.arange(24) + 0.5) / 24
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """An episode of a course, and what is known after it.
-
-    Attributes
-    ----------
-    plan : PursuitPlan
-    noise : float
-        Standard deviation of the privacy noise in a released coefficient.
-    regret : float
-        Mean regret of a round that this episode's estimate plays.
-    missing : float
-        Share of the columns that matter that are not in the estimate, or are with the wrong sign.
-    missed : ndarray, shape (sizes,)
-        Chance that a further coefficient, of each size, has been picked and kept by none of the fits so far.
-    """
+    """An episode of a course, and what is known after it."""
 
     plan: PursuitPlan
+    #: Standard deviation of the privacy noise in a released coefficient.
     noise: float
+    #: Mean regret of a round that this episode's estimate plays.
     regret: float
+    #: Share of the columns that matter that are not in the estimate, or are with the wrong sign.
     missing: float
+    #: Chance that a further coefficient, of each size, has been picked and kept by none of the fits so
+    #: far.
     missed: _Array
 
 
@@ -154,9 +146,9 @@ class _Drawn:
         self._support = np.empty((rows, 1 + len(known.columns)))
         place = {int(column): at for at, column in enumerate(self._columns)}
         at = np.array([place[int(column)] for column in known.columns], np.int64)
-        steps, told = plan.steps, plan.told
+        steps, given = plan.steps, plan.given
         weights = known.theta.copy()
-        weights[0] /= steps.one  # the constant's column has this value instead of 1
+        weights[0] /= steps.constant  # the constant's column has this value instead of 1
         self._sums, self._left, _ = fit_kernels.relative_gradient(
             self._played.values,
             self._played.rewards,
@@ -164,10 +156,10 @@ class _Drawn:
             weights,
             steps.pick_clip,
             self._support,
-            one=steps.one,
+            one=steps.constant,
             shift=steps.shift,
-            loss="logistic" if told.loss == "logistic" else "squared",
-            reward_range=told.reward_range,
+            loss="logistic" if given.loss == "logistic" else "squared",
+            reward_range=given.reward_range,
             threads=1,
         )
         self._shifts = np.zeros(rows) if steps.shift is None else self._support @ steps.shift
@@ -214,8 +206,8 @@ class _Drawn:
         """Return the sums that the next column is picked by, after these."""
         steps, columns = self._plan.steps, np.array(picked, np.int64)
         self._draw_picked(columns)
-        farthest = _FARTHEST * steps.one
-        explained = np.clip(self._picked, -farthest, farthest) @ (np.array(signs) * steps.assumed / steps.one)
+        farthest, slopes = _FARTHEST * steps.constant, np.array(signs) * steps.assumed / steps.constant
+        explained = np.clip(self._picked, -farthest, farthest) @ slopes
         left = self._left - explained
         self._sums, _ = fit_kernels.shifted_gradient(
             self._played.values,
@@ -286,7 +278,7 @@ class _Drawn:
             1 - 1 / count + rng.normal(size=n) * math.sqrt(2 / count), 0.05
         )
         octaves = np.clip(
-            np.log2(np.sqrt(square) / self._plan.steps.one) / self._plan.told.tuning.octaves, -1, 1
+            np.log2(np.sqrt(square) / self._plan.steps.constant) / self._plan.given.tuning.octaves, -1, 1
         )
         ratio = np.clip(world.density * mean / np.sqrt(square), -1, 1)
         logs, ratios, squares = (float(number.sum()) * LIMIT for number in (octaves, ratio, ratio**2))
@@ -305,9 +297,9 @@ class _Drawn:
         means = np.clip((left + more) * own, -clip, clip).mean(axis=1) @ _WEIGHTS * world.density
         rough = math.sqrt(self._square / len(self._left) / plan.rows) * _NODES
         scale = plan.picks.scale * steps.pick_clip / LIMIT / plan.rows
-        height = _height(steps.picks, world.dim, rough, scale, plan.told.tuning.signed)
-        passed = _passes(means, height, rough, scale, plan.told.tuning.signed)
-        t = plan.told.tuning
+        height = _height(steps.picks, world.dim, rough, scale, plan.given.tuning.signed)
+        passed = _passes(means, height, rough, scale, plan.given.tuning.signed)
+        t = plan.given.tuning
         seen = t.gain * slope * sizes * world.own * math.sqrt(world.density)
         noise = plan.parts[0].sigma * steps.value_clip / LIMIT / plan.rows
         noise = math.hypot(noise, math.sqrt(t.sampling / plan.rows) * steps.value_clip)

@@ -1,4 +1,4 @@
-"""What to expect before anyone is asked: the policy's episodes, worked out from public numbers alone."""
+"""`plan`: from which round on a policy learns, worked out from public numbers alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fliphat import arguments
 from fliphat.fit import make_fit
 from fliphat.fit.options import Pursuit
 from fliphat.fit.settings import Settings
+from fliphat.lab.planning import output
 from fliphat.lab.planning.repeats import COURSES, Courses
 from fliphat.lab.planning.world import World
 
@@ -101,25 +102,17 @@ class Plan:
     @property
     def answer(self) -> str:
         """From when on the policy is worth it, in one sentence."""
-        from fliphat.lab.planning.output import answer
-
-        return answer(self)
+        return output.answer(self)
 
     def plot(self) -> Any:
         """Return a matplotlib figure: what a round loses, over time, with the range of eight runs in ten."""
-        from fliphat.lab.planning.output import draw
-
-        return draw(self)
+        return output.draw(self)
 
     def _repr_html_(self) -> str:
-        from fliphat.lab.planning.output import card
-
-        return card(self)
+        return output.card(self)
 
     def __str__(self) -> str:
-        from fliphat.lab.planning.output import text
-
-        return text(self)
+        return output.text(self)
 
 
 def plan(

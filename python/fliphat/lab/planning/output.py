@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import html
-import json
 import math
-import shlex
-import sys
 import textwrap
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fliphat.html import bullets, paragraph, table
 from fliphat.html import card as html_card
 from fliphat.lab.display import TextTable
-from fliphat.lab.display.figure_style import check_picture
-from fliphat.lab.planning.forecast import Plan, plan
+
+if TYPE_CHECKING:
+    from fliphat.lab.planning.forecast import Plan
 
 _HEADER = (
     "episode", "from round", "rounds", "columns picked", "noise", "finds sizes from", "then a round loses",
@@ -27,19 +25,6 @@ _EXPLAINED = (
     "then a round loses: regret of a round that this episode's estimate plays, as a share of random play's.",
 )
 _WIDTH = 92
-
-
-def show_plan(*, out: Path | None, as_json: bool, **numbers: Any) -> int:
-    """Work out a plan, print it, and draw it if asked to."""
-    if out is not None:
-        check_picture(out, (".png", ".svg", ".pdf", ".html"))
-    made = plan(**numbers)
-    print(json.dumps(made.to_dict(), indent=2) if as_json else text(made))
-    if out is not None:
-        write(made, out, shlex.join(["fliphat", *sys.argv[1:]]))
-        if not as_json:
-            print(f"\n{out}")
-    return 0
 
 
 def write(made: Plan, out: Path, command: str = "") -> None:
@@ -86,16 +71,21 @@ def notes(made: Plan) -> list[str]:
     rounds, size = made.settings["rounds"], made.settings["coefficient"]
     start, half = made.learning_starts, made.with_half_epsilon
     told = []
-    if start is None:
+    in_time = [one for one in made.episodes if one.released_before <= rounds]
+    if not in_time:
+        first = made.episodes[0].released_before
+        told.append(f"The first estimate comes after {first - 1:,} rounds: until then play is random.")
+    elif start is None and in_time[-1].smallest_coefficient > size:
         told.append(
-            f"Coefficients of {size:g} are not found in time: more rounds or a larger epsilon would help, "
-            "and so would scales that are not larger than the data's."
+            f"Coefficients of {size:g} are not found in time: more rounds or a larger epsilon would help."
         )
-    else:
+    elif start is not None:
         later = f"not within {rounds:,} rounds" if half is None else f"from about round {half:,} on"
         if half is not None and half < 1.1 * start:
             later = "about as soon"
         told.append(f"With epsilon = {made.settings['epsilon'] / 2:g}, half of it, {later}.")
+    if not in_time:
+        return told
     share = made.regret / made.random_regret
     told.append(f"Regret of {rounds:,} rounds: about {made.regret:,.0f}, {_percent(share)} of random play's.")
     low, high = made.regret_range
@@ -170,10 +160,18 @@ def draw(made: Plan, *, narrow: bool = False) -> Any:
     """Return the figure: what a round loses over time, with its band, and from when on that is half."""
     import matplotlib
     from matplotlib.figure import Figure
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
 
-    from fliphat.lab.display.figure_style import STYLE, label_lines, shade, thousands, write_title
-    from fliphat.lab.display.palette import GREY, LIGHT, ORANGE
+    from fliphat.lab.display.figure_style import (
+        GREY,
+        LIGHT,
+        ORANGE,
+        STYLE,
+        label_lines,
+        shade,
+        thousands,
+        write_title,
+    )
 
     epsilon, rounds = made.settings["epsilon"], made.settings["rounds"]
     steps = [one for one in made.episodes if one.released_before <= rounds]
@@ -184,23 +182,33 @@ def draw(made: Plan, *, narrow: bool = False) -> Any:
         ends = [(1.0, "random play", GREY), (0.5, "half of it", ORANGE)]
         if steps:
             colour = LIGHT["blue"]
-            axes.plot(x, [one.regret_share for one in steps], "o-", color=colour, markersize=4)
+            course = {one.released_before: one.regret_share for one in steps}
+            if made.learning_starts is not None:
+                # Other courses than the middling one may bring it to a half between two of its episodes.
+                course.setdefault(made.learning_starts, 0.5)
+            axes.plot(*zip(*sorted(course.items()), strict=True), color=colour)
+            axes.plot(x, [one.regret_share for one in steps], "o", color=colour, markersize=4)
             low, high = zip(*(one.regret_band for one in steps), strict=True)
             shade(axes, x, low, high, colour)
             ends.append((steps[-1].regret_share, f"epsilon = {epsilon:g}", colour))
         for level, _, colour in ends[:2]:
             axes.axhline(level, color=colour, linestyle="--", linewidth=1.4)
+        if not steps:
+            axes.text(0.5, 0.7, notes(made)[0], transform=axes.transAxes, ha="center", fontsize=9)
         if made.learning_starts is not None:
             axes.plot(made.learning_starts, 0.5, "o", color=ORANGE, markersize=8, zorder=4)
         axes.set_xscale("log")
         axes.set_xlim(min([rounds / 2, *x]) / 1.3, rounds)
-        axes.set_ylim(bottom=0.0)
+        axes.set_ylim(0.0, 1.05)
         axes.set_xlabel("round")
         axes.set_title(
             f"What a round loses, epsilon = {epsilon:g} (band: eight runs in ten)",
             loc="left",
             fontsize=9 if narrow else 11,
         )
+        few = rounds < 50 * min([rounds, *x])  # then powers of ten alone would leave an axis without numbers
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         thousands(axes.xaxis)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         label_lines(axes, ends)

@@ -1,4 +1,4 @@
-"""Several courses of one plan, a seed each, and what is said of them together."""
+"""Several simulated runs of one plan, a seed each, and what is said of them together."""
 
 from __future__ import annotations
 
@@ -27,24 +27,13 @@ _OUTSIDE: Final = 0.1
 class Courses:
     """Courses of pursuit in a stated world, up to a round.
 
-    Parameters
-    ----------
-    settings : Settings
-        Of pursuit; its seed is not used.
-    world : World
-    rounds : int
-    sizes : bool
-        Whether to work out which sizes of coefficients are found, which takes time.
+    `settings`: of pursuit; its seed is not used.
+    `sizes`: whether to work out which sizes of coefficients are found, which takes time.
 
-    Attributes
-    ----------
-    middle : list of Step
-        The episodes of the course whose regret is the middle one.
-    regret : float
-        Mean of the courses'. The worst counts as the second worst: of a few hundred runs one is lost for
-        long, and two dozen courses can't say how often.
-    regret_range : (float, float)
-        A tenth of the courses have less, and a tenth have more.
+    `middle`: the episodes of the course whose regret is the middle one.
+    `regret`: mean of the courses'. The worst counts as the second worst: of a few hundred runs one is lost
+    for long, and two dozen courses can't say how often.
+    `regret_range`: A tenth of the courses have less, and a tenth have more.
     """
 
     def __init__(self, settings: Settings, world: World, rounds: int, *, sizes: bool = True) -> None:

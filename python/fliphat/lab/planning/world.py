@@ -1,4 +1,4 @@
-"""The world that a plan assumes: how contexts and rewards are drawn, and what playing well is worth there."""
+"""The world that a plan assumes: how contexts and rewards are drawn, and what the best play earns there."""
 
 from __future__ import annotations
 
@@ -23,18 +23,11 @@ _RANDOM_ROUNDS: Final = 20_000
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Chosen:
-    """Rows of the arms that an estimate chooses, on some columns only.
-
-    Attributes
-    ----------
-    values : ndarray, shape (n, m)
-    common : ndarray, shape (n,)
-        What all columns of a row have in common; a column that is not among the m is this and noise of its
-        own, whatever the estimate.
-    rewards, regret : ndarray, shape (n,)
-    """
+    """Rows of the arms that an estimate chooses, on some columns only."""
 
     values: _Array
+    #: What all columns of a row have in common; a column that is not among the m is this and noise of
+    #: its own, whatever the estimate.
     common: _Array
     rewards: _Array
     regret: _Array
@@ -42,35 +35,22 @@ class Chosen:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What is assumed about rounds.
-
-    Attributes
-    ----------
-    dim, arms : int
-    matter : int
-        Columns that matter, all with coefficients of one size and random signs.
-    coefficient : float
-    context_scale : float
-        Root mean square of a context's values that are not zero; they are normal around 0.
-    density : float
-        Share of a context's values that are not zero.
-    correlation : float
-        Of every two columns.
-    intercept : float
-        Mean reward; with the logistic loss, its log odds.
-    noise : float
-        Standard deviation of what the columns do not explain of a reward.
-    logistic : bool
-    """
+    """What is assumed about rounds."""
 
     dim: int
     arms: int
+    #: Columns that matter, all with coefficients of one size and random signs.
     matter: int
     coefficient: float
+    #: Root mean square of a context's values that are not zero; they are normal around 0.
     context_scale: float
+    #: Share of a context's values that are not zero.
     density: float
+    #: Of every two columns.
     correlation: float
+    #: Mean reward; with the logistic loss, its log odds.
     intercept: float
+    #: Standard deviation of what the columns do not explain of a reward.
     noise: float
     logistic: bool
 
@@ -139,11 +119,7 @@ class World:
     ) -> Chosen:
         """Play rounds greedily by an estimate, drawing only the given columns of the arms that are chosen.
 
-        Parameters
-        ----------
-        columns : ndarray of int64, shape (m,)
-            All that matter, which come first of all columns, and those of the estimate.
-        estimate : ndarray, shape (m,)
+        `columns`: all that matter, which come first of all columns, and those of the estimate.
         """
         true = np.where(columns < self.matter, self.coefficient, 0.0)
         true *= signs[np.minimum(columns, self.matter - 1)]

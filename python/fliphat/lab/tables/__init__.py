@@ -4,7 +4,7 @@
 The table is read as it is and **not protected**: use a public one, or a pilot's whose people agreed to it.
 """
 
-from fliphat.lab.tables.results import Result
+from fliphat.lab.tables.runs import Result
 from fliphat.lab.tables.study import TableStudy, simulate
 
 __all__ = ["Result", "TableStudy", "simulate"]

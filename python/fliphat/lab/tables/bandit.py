@@ -19,10 +19,10 @@ from fliphat.lab.tables.columns import (
     Problem,
     TableProblems,
     encode,
+    leaks,
     problems_of,
 )
-from fliphat.lab.tables.leaks import leaks
-from fliphat.lab.tables.read import Dates, Numbers, Table, listed
+from fliphat.lab.tables.read import Column, Dates, Numbers, Table, listed
 
 _Codes = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
@@ -31,6 +31,9 @@ _Floats = npt.NDArray[np.float64]
 MOST_ARMS = 50
 #: A reward with at most so many values can be told by a column; a measurement is not looked at.
 _FEW_VALUES = 20
+#: Names in a sentence, and rows from which on a whole number that never comes twice is taken for an id.
+_SOME = 5
+_FEWEST_IDS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,26 +69,16 @@ class Logged:
 
 @dataclass(frozen=True, eq=False)
 class TableBandit:
-    """A table ready to be played.
-
-    Attributes
-    ----------
-    features : Features
-    arms : tuple of str
-        What they are called in the table.
-    outcomes : Labels, Rewards or Logged
-    shares : tuple of float
-        How often each arm is the right one, earns most, or was shown.
-    reward_range : (low, high)
-    warnings : tuple of str
-        What was read off the table, and must not be read off people who are to be protected.
-    """
+    """A table ready to be played."""
 
     features: Features
+    #: What they are called in the table.
     arms: tuple[str, ...]
     outcomes: Labels | Rewards | Logged
+    #: How often each arm is the right one, earns most, or was shown.
     shares: tuple[float, ...]
     reward_range: Range
+    #: What was read off the table, and must not be read off people who are to be protected.
     warnings: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -126,6 +119,9 @@ def make_bandit(
         if name not in seen or not isinstance(table[name], Numbers):
             raise ValueError(f"a range is given for {name!r}, which is not a numeric column that is used")
     problems = _missing_roles(table, roles, missing) + _class_problems(table, label or arm, most_arms)
+    problems += (
+        [_no_numbers(name) for name in roles[1:] if not isinstance(table[name], Numbers)] if arm else []
+    )
     problems += problems_of(table, seen, categorical, missing, most_categories)
     if problems:
         raise TableProblems(problems)
@@ -154,6 +150,7 @@ def make_bandit(
         arms, codes = _classes(table, arm)
         paid = _numbers(table, reward)
         known = Logged(codes, paid, _propensities(table, propensity))
+        warnings += _unlikely(known, len(arms))
         values, answers = np.unique(paid, return_inverse=True)
         answers = (
             answers.reshape(-1).astype(np.int64) if len(values) <= _FEW_VALUES else np.zeros(0, np.int64)
@@ -175,7 +172,7 @@ def make_bandit(
             f"decision, all figures here are too good: leave it out (--drop {shlex.join(names)})."
         )
     return TableBandit(
-        features, arms, known, tuple(shares / len(table)), bounds, (*warnings, *_own(features))
+        features, arms, known, tuple(shares / len(table)), bounds, (*warnings, *_own(features, table))
     )
 
 
@@ -294,11 +291,15 @@ def _bounds(earned: _Floats, given: Range | None, names: Sequence[str], warnings
 def _numbers(table: Table, name: str) -> _Floats:
     column = table[name]
     if not isinstance(column, Numbers):
-        raise ValueError(f"column {name!r} must hold numbers")
+        raise TableProblems([_no_numbers(name)])
     infinite = int((~np.isfinite(column.values)).sum())
     if infinite:
         raise ValueError(f"column {name!r} must be finite; {infinite:,} of {len(table):,} rows are not")
     return column.values
+
+
+def _no_numbers(name: str) -> Problem:
+    return Problem(f"column {name!r} must hold numbers: write 1 and 0 for yes and no")
 
 
 def _propensities(table: Table, propensity: str | float) -> _Floats:
@@ -317,8 +318,25 @@ def _propensities(table: Table, propensity: str | float) -> _Floats:
     return chances
 
 
-def _own(features: Features) -> list[str]:
+def _unlikely(log: Logged, arms: int) -> list[str]:
+    """Return what to say of chances that can't be those of the arms shown: 1/chance has the mean K."""
+    inverse = 1 / log.propensities
+    if abs(inverse.mean() - arms) <= 0.1 * arms + 4 * inverse.std() / np.sqrt(len(inverse)):
+        return []
+    return [
+        f"The chances do not fit the log: the mean of 1/chance is {inverse.mean():.3g}, and would be near "
+        f"{arms}, the arms, if each could be shown in every round. Where chances are wrong, all figures are."
+    ]
+
+
+def _own(features: Features, table: Table) -> list[str]:
     told = []
+    ids = [name for name in features.own_ranges if _counts_rows(table[name])]
+    if ids:
+        told.append(
+            f"Another whole number in every row: {_some(ids)}. If these are ids, leave them out "
+            f"(--drop {shlex.join(ids[:_SOME])})."
+        )
     if features.own_ranges:
         names = _some(features.own_ranges)
         told.append(
@@ -333,6 +351,14 @@ def _own(features: Features) -> list[str]:
     return told
 
 
+def _counts_rows(column: Column) -> bool:
+    """Return whether a column is like a number that each row was given; few rows may differ by accident."""
+    if not isinstance(column, Numbers) or len(column.values) < _FEWEST_IDS:
+        return False
+    whole = bool((column.values == np.floor(column.values)).all())
+    return whole and len(np.unique(column.values)) == len(column.values)
+
+
 def _some(names: Collection[str]) -> str:
-    few = list(names)[:5]
-    return ", ".join(few) + (f" and {len(names) - len(few)} more" if len(names) > len(few) else "")
+    few = list(names)[:_SOME]
+    return ", ".join(few) + (f" and {len(names) - len(few):,} more" if len(names) > len(few) else "")

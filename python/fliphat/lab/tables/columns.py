@@ -1,4 +1,4 @@
-"""Columns as features between -1 and 1, and everything that is wrong with them, said at once."""
+"""Columns as features between -1 and 1, what is wrong with them, and which of them tell the answer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -22,6 +23,8 @@ MOST_LEVELS: Final = 50
 #: A column with more texts than this is free text, and leaving it out is the better advice.
 _FREE_TEXT: Final = 300
 
+# $1,234.50, 12 %, 1 234: numbers that are not read as such.
+_SIGNED = re.compile(r"[-+]?[$€£]?\s?\d+(?:[, ]\d{3})*(?:\.\d+)?\s?[%$€£]?")
 # 2024-01-31, 31.01.2024, 1/31/24, each with a time of day or without.
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ]\d{1,2}:\d{2}.*)?")
 
@@ -38,10 +41,7 @@ class Problem:
 class TableProblems(ValueError):
     """Everything that is wrong with a table, with the flags that solve it.
 
-    Attributes
-    ----------
-    flags : list of str
-        To be added to the command, in one go; empty if some problem has no flag.
+    `flags`: to be added to the command, in one go; empty if some problem has no flag.
     """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -59,24 +59,16 @@ class TableProblems(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What a policy sees of a person.
+    """What a policy sees of a person."""
 
-    Attributes
-    ----------
-    matrix : ndarray of float32, shape (n, p)
-        The first column is 1: an arm's own level. The others are the encoder's.
-    encoder : Encoder or None
-        None if there is no column to tell people apart by.
-    own_ranges, own_levels : tuple of str
-        Columns whose range, or whose categories, were read off the table itself.
-    constant : tuple of str
-        Columns left out, because every row has the same value.
-    """
-
+    #: The first column is 1: an arm's own level. The others are the encoder's.
     matrix: npt.NDArray[np.float32]
+    #: None if there is no column to tell people apart by.
     encoder: Encoder | None
+    #: Columns whose range, or whose categories, were read off the table itself.
     own_ranges: tuple[str, ...]
     own_levels: tuple[str, ...]
+    #: Columns left out, because every row has the same value.
     constant: tuple[str, ...]
 
 
@@ -114,7 +106,10 @@ def problems_of(
             )
             told += " out (--missing drop), or let a further column say so (--missing indicate)"
             found.append(Problem(told, "--missing", "indicate"))
-        if isinstance(column, Category) and len(column.levels) > most_levels:
+        if isinstance(column, Category) and _has_signs(column):
+            told = f"column {name!r} holds numbers with signs, such as $, % or a comma for thousands"
+            found.append(_drop(name, f"{told}: write plain numbers, or leave it out"))
+        elif isinstance(column, Category) and len(column.levels) > most_levels:
             texts = (
                 f"column {name!r} has {len(column.levels):,} distinct texts, and at most {most_levels} are"
             )
@@ -177,5 +172,66 @@ def encode(
     )
 
 
+def _has_signs(column: Category) -> bool:
+    numbers = bool(column.levels) and all(map(_SIGNED.fullmatch, column.levels))
+    return numbers and any(set(level) & set("$€£%, ") for level in column.levels)
+
+
 def _looks_like_dates(column: Category) -> bool:
     return bool(column.levels) and all(_DATE.fullmatch(level) for level in column.levels)
+
+
+#: A column leaks if it makes at most this share of the mistakes that are made without it.
+_MISTAKES = 0.02
+#: Rows of an answer, and of all others, from which on that is no accident.
+_ROWS = 10
+
+
+def leaks(
+    table: Table, names: Collection[str], categorical: Collection[str], answers: npt.NDArray[np.int64]
+) -> dict[tuple[bool, int], list[str]]:
+    """Return the columns that alone tell an answer, by whether just their being missing does, and by answer.
+
+    `answers`: what is to be found out, from 0: the right arm, or a reward with few values.
+    """
+    counts = np.bincount(answers)
+    few = np.minimum(counts, len(answers) - counts)
+    tested = [(int(one), answers == one, _MISTAKES * few[one]) for one in np.flatnonzero(few >= _ROWS)]
+    found: dict[tuple[bool, int], list[str]] = {}
+    for name in names:
+        column = as_used(table, name, categorical)
+        if isinstance(column, Dates):
+            continue
+        absent = column.missing()
+        if isinstance(column, Category):
+            mistakes = partial(_by_part, column.codes + 1)
+        else:
+            order = np.argsort(column.values, kind="stable")
+            mistakes = partial(_by_cut, column.values[order], order)
+        for one, yes, most in tested:
+            missing = _by_part(absent.astype(np.int64), yes) <= most
+            if missing or mistakes(yes) <= most:
+                found.setdefault((missing, one), []).append(name)
+                break
+    return found
+
+
+def _by_part(parts: npt.NDArray[np.int64], yes: npt.NDArray[np.bool_]) -> int:
+    """Return the mistakes made if each part says what most of its rows say.
+
+    A part beyond the second counts as one more mistake, so that many small parts prove nothing.
+    """
+    every = np.bincount(parts)
+    right = np.bincount(parts[yes], minlength=len(every))
+    return int(np.minimum(right, every - right).sum()) + max(0, int((every > 0).sum()) - 2)
+
+
+def _by_cut(values: npt.NDArray[np.float64], order: npt.NDArray[np.int64], yes: npt.NDArray[np.bool_]) -> int:
+    """Return the fewest mistakes if one side of a number says yes and the other no; values ascend."""
+    cuts = np.flatnonzero(values[1:] > values[:-1])
+    if len(cuts) == 0 or np.isnan(values[-1]):
+        return len(yes)
+    wrong = np.cumsum(np.where(yes[order], 1, -1))[cuts] + int(
+        (~yes).sum()
+    )  # yes on the left side, no on the right
+    return int(min(wrong.min(), (len(yes) - wrong).min()))

@@ -82,15 +82,9 @@ Column: TypeAlias = Numbers | Category | Dates
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one length, by name.
+    """Columns of one length, by name."""
 
-    Attributes
-    ----------
-    source : str
-        What it was read from, for messages.
-    columns : dict of str to Column
-    """
-
+    #: What it was read from, for messages.
     source: str
     columns: dict[str, Column]
 
@@ -120,15 +114,11 @@ class Table:
 def read_table(path: Path, *, rows: int | None = None) -> Table:
     """Read a CSV or Parquet file.
 
-    Parameters
-    ----------
-    path : Path
-        Parquet if it ends in .parquet or .pq, which needs pyarrow; otherwise text with a header line, in
-        UTF-8, separated by commas, semicolons or tabs, whichever the header has most of. It may be packed:
-        .csv.gz, .csv.bz2, .csv.xz. Beside semicolons a comma may be the decimal point.
-        A first column without a name, as data frames write their row numbers, is not read.
-    rows : int, optional
-        Read only the first so many rows: also of a file that is larger than memory.
+    `path`: parquet if it ends in .parquet or .pq, which needs pyarrow; otherwise text with a header line,
+    in UTF-8, separated by commas, semicolons or tabs, whichever the header has most of. It may be packed:
+    .csv.gz, .csv.bz2, .csv.xz. Beside semicolons a comma may be the decimal point. A first column without a
+    name, as data frames write their row numbers, is not read.
+    `rows`: read only the first so many rows: also of a file that is larger than memory.
     """
     size = path.stat().st_size
     if size == 0:

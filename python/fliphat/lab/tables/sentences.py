@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fliphat.lab.tables.results import Result, best_private, clearly_better, collapse
+from fliphat.lab.tables.runs import Result, best_private, clearly_better, collapse
 
 if TYPE_CHECKING:
     from fliphat.lab.tables.study import TableStudy
@@ -111,10 +111,21 @@ def _discussed(study: TableStudy) -> Result | None:
     return study.recommended or (best_private(study.results, epsilons[-1]) if epsilons else None)
 
 
+def _earns_more_than_random(study: TableStudy, one: Result) -> bool:
+    random = study.find("random")
+    return random is not None and clearly_better(one, random)
+
+
 def _price(study: TableStudy) -> float | None:
-    """Return what the policy talked about earns less than LinUCB; None if one of them was not played."""
+    """Return what the policy talked about earns less than LinUCB; None if one was not played.
+
+    None as well where neither learned: then there is no price to see.
+    """
     free, discussed = study.find("LinUCB"), _discussed(study)
-    return None if free is None or discussed is None else free.mean - discussed.mean
+    if free is None or discussed is None:
+        return None
+    learned = any(_earns_more_than_random(study, one) for one in (free, discussed))
+    return free.mean - discussed.mean if learned else None
 
 
 def _price_is_seen(study: TableStudy) -> bool:
@@ -204,20 +215,25 @@ def _costs(study: TableStudy) -> str:
 def _learned(study: TableStudy) -> str:
     discussed = _discussed(study)
     assert discussed is not None
+    rounds = f"{discussed.rounds:,}"
     if discussed.learns_from is None:
-        return f"{discussed.name}, is not clearly better than random play within {discussed.rounds:,} rounds."
+        if _earns_more_than_random(study, discussed):
+            told = f"earns more than random play over {rounds} rounds, but not clearly so at the end"
+        else:
+            told = f"is not clearly better than random play within {rounds} rounds"
+        return f"{discussed.name}, {told}."
     return (
         f"Half of what {discussed.name}, gains over random play is there by round "
-        f"{discussed.learns_from:,} of {discussed.rounds:,}."
+        f"{discussed.learns_from:,} of {rounds}."
     )
 
 
 def _falls(study: TableStudy) -> str:
-    return " ".join(
-        f"{one.name}, learned and then lost half of it or more in {orders} of {one.orders} orders, first "
-        f"near round {at:,}: look at its curve before taking it."
+    told = "; ".join(
+        f"{one.name}, in {orders} of {one.orders} orders, first near round {at:,}"
         for one, (orders, at) in _fallen(study)
     )
+    return f"Learned and then lost half of it or more: {told}. More orders (--orders) tell how often."
 
 
 def _ties(study: TableStudy) -> str:

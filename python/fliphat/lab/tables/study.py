@@ -15,14 +15,13 @@ from fliphat import arguments
 from fliphat.contexts.encoder import Encoder, Range
 from fliphat.fit.dense.settings import too_wide
 from fliphat.lab.display import Progress
-from fliphat.lab.experiments.run.executors import finished, open_executor
+from fliphat.lab.experiments.executors import finished, open_executor
+from fliphat.lab.tables import output
 from fliphat.lab.tables.bandit import MOST_ARMS, Logged, make_bandit
 from fliphat.lab.tables.columns import MOST_LEVELS, Missing
-from fliphat.lab.tables.cost import seconds
-from fliphat.lab.tables.players import POLICIES, PRIVATE, StudyNumbers, public_numbers
+from fliphat.lab.tables.players import POLICIES, PRIVATE, StudyNumbers, public_numbers, seconds
 from fliphat.lab.tables.read import read_frame, read_table
-from fliphat.lab.tables.results import Result, first_useful, result_of
-from fliphat.lab.tables.runs import TableRun, best_arm, play_order
+from fliphat.lab.tables.runs import Result, TableRun, best_arm, first_useful, play_order, result_of
 from fliphat.lab.tables.sentences import answer, is_thin
 
 EPSILONS: Final = (0.5, 1.0, 2.0, 10.0)
@@ -104,9 +103,7 @@ class TableStudy:
         return answer(self)
 
     def __str__(self) -> str:
-        from fliphat.lab.tables.output import text
-
-        return text(self)
+        return output.text(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything for JSON; a missing interval is None."""
@@ -126,40 +123,23 @@ class TableStudy:
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each policy and epsilon."""
-        from fliphat.lab.tables.output import RECORD, records
-
         pandas = importlib.import_module("pandas")  # an extra: nothing else may need it
-        return pandas.DataFrame(records(self), columns=list(RECORD))
+        return pandas.DataFrame(output.records(self), columns=list(output.RECORD))
 
     def plot(self) -> Any:
         """Return a matplotlib figure: reward against epsilon, and learning over time."""
-        from fliphat.lab.tables.figure import draw
-
-        return draw(self)
+        return output.draw(self)
 
     def _repr_html_(self) -> str:
-        from fliphat.lab.tables.output import card
-
-        return card(self)
+        return output.card(self)
 
     def write(self, folder: str | os.PathLike[str], *, command: str = "") -> list[Path]:
         """Write ``study.csv``, ``encoder.json`` and, with matplotlib, figures and ``report.html``.
 
-        Parameters
-        ----------
-        folder : path
-            Made if it is not there.
-        command : str
-            What to type to get the same again, for the report.
-
-        Returns
-        -------
-        list of Path
-            The files written, the report last.
+        The folder is made if it is not there. The report says what `command` to type to get the same again.
+        Returned are the files written, the report last.
         """
-        from fliphat.lab.tables.output import write
-
-        return write(self, Path(folder), command)
+        return output.write(self, Path(folder), command)
 
 
 def simulate(
@@ -338,7 +318,7 @@ def simulate(
         logged=isinstance(bandit.outcomes, Logged),
         results=tuple(results),
         delta=public.delta,
-        warnings=(*bandit.warnings, *_too_wide(len(bandit), public, results)),
+        warnings=(*bandit.warnings, *_too_wide(public, results)),
         skipped=tuple(skipped),
         complete=complete,
         settings=settings,
@@ -346,13 +326,13 @@ def simulate(
     )
 
 
-def _too_wide(rows: int, public: StudyNumbers, results: Sequence[Result]) -> Iterator[str]:
-    """Yield what to say of PrivateLinear where the rows are too few for their columns, and it shows."""
+def _too_wide(public: StudyNumbers, results: Sequence[Result]) -> Iterator[str]:
+    """Yield what to say of PrivateLinear where the rounds are too few for the columns, and it shows."""
     said = None
     for one in sorted(results, key=lambda one: one.epsilon or 0.0):
         learned = one.above_constant is not None and one.above_constant[1] > 0
         if one.policy == "PrivateLinear" and one.epsilon is not None and not learned:
-            said = too_wide(rows, public.columns - 1, public.arms, one.epsilon, public.delta) or said
+            said = too_wide(one.rounds, public.columns - 1, public.arms, one.epsilon, public.delta) or said
     if said is not None:
         # What it advises instead was played as well, and the table shows how that fared.
         yield f"PrivateLinear: {said.partition(':')[0]}."
@@ -364,7 +344,8 @@ def _milliseconds(estimated: float) -> int:
 
 def _skipped(policy: str, public: StudyNumbers, whole: float) -> str:
     instead = " FLIPHAT chooses columns by itself." if policy == "PrivateLinear" else ""
+    sizes = f"{public.columns - 1:,} features and {public.arms} arms"
     return (
-        f"{policy} was not played: with {public.columns:,} features and {public.arms} arms its runs would "
-        f"take about {whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
+        f"{policy} was not played: with {sizes} its runs would take about "
+        f"{whole / 60:,.0f} minutes; name it (--policy {policy}) to play it all the same.{instead}"
     )

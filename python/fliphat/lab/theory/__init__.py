@@ -17,14 +17,21 @@ References
 Proposition "Estimation Control for Episode l", Theorem "Regret bounds for FLIPHAT", and the appendix.
 """
 
+from fliphat.lab.theory.bounds import (
+    LowerBound,
+    UpperBound,
+    gap_in_proof,
+    lower_bound_threshold,
+    privacy_threshold,
+    regret_lower_bound,
+    regret_upper_bound,
+)
 from fliphat.lab.theory.eigenvalues import (
     ar1_sparse_eigenvalues,
     equicorrelated_sparse_eigenvalues,
     sparse_eigenvalues,
 )
-from fliphat.lab.theory.lower import LowerBound, gap_in_proof, lower_bound_threshold, regret_lower_bound
 from fliphat.lab.theory.tuning import EstimationError, Tuning, arm_eigenvalues, estimation_error, tuning
-from fliphat.lab.theory.upper import UpperBound, privacy_threshold, regret_upper_bound
 
 __all__ = [
     "EstimationError",

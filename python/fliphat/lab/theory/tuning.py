@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fliphat import arguments
-from fliphat.environments.hardness import MAX_DIM, MAX_HORIZON
+from fliphat.environments.hard import MAX_DIM, MAX_HORIZON
 
 
 @dataclass(frozen=True, kw_only=True)

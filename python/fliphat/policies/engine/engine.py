@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from fliphat.policies.engine.composed import CrossedByEstimate, Ragged
 from fliphat.policies.engine.each import Single, select_each
 from fliphat.policies.engine.episode import AWAITED, NOT_LEARNED, Episode, Released
 from fliphat.policies.engine.exploring import explores, probabilities, probability
-from fliphat.policies.engine.keeping import Keeper, PlayedRounds, Tallies
+from fliphat.policies.engine.keeping import PlayedRounds, Tallies
 from fliphat.policies.engine.lifecycle import Phase, may
 from fliphat.policies.engine.rewards import INCARNATION, Rewards
 from fliphat.policies.engine.rows import Rounds, RowStore, make_rows
@@ -32,6 +32,9 @@ from fliphat.policies.engine.rule import ArmRule, RowForEachArm
 from fliphat.policies.engine.turn import move, recalled, turn
 from fliphat.policies.engine.witness import Record, Witness, left_to, name_of, not_newest
 from fliphat.policies.types import Decision, Decisions, EpisodeFacts, StoreError
+
+if TYPE_CHECKING:
+    from fliphat.policies.store.sqlite import SqliteStore
 
 __all__ = ["Engine", "Standing"]
 
@@ -64,7 +67,7 @@ class Engine(Rewards):
         self.settings = fit.settings
         self._row_width = fit.settings.row_width
         self.rule: ArmRule = RowForEachArm(fit.settings.dim) if rule is None else rule
-        self.store: Keeper | None = None
+        self.store: SqliteStore | None = None
         self.after_release: Callable[[], None] | None = None
         self.secret = os.urandom(inputs.SECRET_BYTES)
         self.totals: bytes | None = None  # of a fit that keeps secret ones, after the last release
@@ -351,8 +354,7 @@ class Engine(Rewards):
     def committed(self, episode: int) -> Released:
         """Return what an episode committed, read back from the store."""
         assert self.store is not None
-        kept = self.store.release_of(episode)._replace(totals=self.store.totals_of(episode))
-        return recalled(self.fit, kept)
+        return recalled(self.fit, self.store.release_of(episode))
 
     # Copies
 

@@ -6,7 +6,7 @@ User ids and keys are kept as keyed digests. All of them are given always or nev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,11 @@ import numpy.typing as npt
 from fliphat.fit.settings import EngineSettings
 from fliphat.policies.engine import inputs
 from fliphat.policies.engine.episode import Episode
-from fliphat.policies.engine.keeping import Keeper, Tallies
+from fliphat.policies.engine.keeping import Tallies
 from fliphat.policies.types import Decision
+
+if TYPE_CHECKING:
+    from fliphat.policies.store.sqlite import SqliteStore
 
 __all__ = ["Identities"]
 
@@ -24,7 +27,7 @@ class Identities:
     """The part of an engine that knows names."""
 
     settings: EngineSettings
-    store: Keeper | None
+    store: SqliteStore | None
     episode: Episode
     secret: bytes
     users: Tallies

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.policies.engine.episode import Episode
 from fliphat.policies.engine.lifecycle import Life, Phase
-from fliphat.policies.engine.rows import ChosenRows
 from fliphat.policies.types import Decision
 
-__all__ = ["EpisodeRow", "Keeper", "Key", "PackedRound", "PlayedRounds", "Release", "Seen", "Tallies"]
+__all__ = ["EpisodeRow", "Key", "PackedRound", "PlayedRounds", "Release", "Seen", "Tallies"]
 
 
 class PlayedRounds(NamedTuple):
@@ -71,8 +68,7 @@ class PackedRound:
     key: Key | None
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeRow:
+class EpisodeRow(NamedTuple):
     """An episode as a store has it.
 
     `releases` and `arms` say by how many public estimates, and by which table of arms, its rounds are chosen.
@@ -93,7 +89,7 @@ class EpisodeRow:
     @property
     def life(self) -> Life:
         """Where it is; what was committed is read apart."""
-        return Life(self.phase, self.owner, self.fence, self.until)
+        return Life(*self[7:])
 
 
 class Release(NamedTuple):
@@ -154,58 +150,3 @@ class Tallies(Protocol):
 
     def items(self) -> Any:
         """Return all of them."""
-
-
-class Keeper(Protocol):
-    """The durable half of an engine that is the only owner of its policy.
-
-    Each call is one transaction, durable when it returns (or, with grouped syncs, from some moment on), or it
-    raises; after that the store must be opened again, because only the store knows how much arrived.
-    """
-
-    def append_rounds(self, episode: Episode, played: PlayedRounds, rows: ChosenRows) -> None:
-        """Keep played rounds, behind those that the open episode has."""
-
-    def append_rewards(self, first_round: int, rows: Any, codes: Any, late: int = 0) -> None:
-        """Keep codes of rewards, by row of the open episode, and how many came too late."""
-
-    def empty(self, episode: int, first_round: int, rows: Any, expired: int, *, cancel: bool = False) -> Life:
-        """Drop the contents of rows; a claim of the episode is taken back."""
-
-    def keep(self, name: str, value: Any) -> None:
-        """Keep one of the engine's own numbers, as JSON."""
-
-    def step(
-        self,
-        episode: int,
-        event: str,
-        *,
-        release: Release | None = None,
-        next_room: int = 0,
-        **asked: Any,
-    ) -> Life:
-        """Take one step of an episode's life, together with what belongs to it."""
-
-    def release_of(self, episode: int) -> Release:
-        """Return what was committed, without its totals."""
-
-    def totals_of(self, episode: int) -> bytes | None:
-        """Return the secret totals that were committed with it."""
-
-    def hand_over(self, episode: int, path: Path, checksum: str) -> None:
-        """Keep that the policy goes on in a file: from now on it can't be opened here."""
-
-    def was_handed_over(self) -> bool:
-        """Whether that was kept, after a `hand_over` that was cut off; if in doubt it was."""
-
-    def discard_rows(self) -> None:
-        """Drop all rows and rewards."""
-
-    def flush(self) -> None:
-        """Return when every call so far is durable."""
-
-    def refuse_until_reopened(self) -> None:
-        """Raise, now and in every later call."""
-
-    def close(self) -> None:
-        """Give the store up; another policy may open it."""

@@ -16,13 +16,14 @@ the bytes could: copying a sealed file is the one way to fit rows twice that no 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
 import os
 import struct
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ import numpy.typing as npt
 from fliphat.policies.engine import faults, files
 from fliphat.policies.types import SnapshotError, StoreError
 
-__all__ = ["VERSION", "Saving", "consume", "look", "seal"]
+__all__ = ["VERSION", "Loading", "Saving", "look", "seal"]
 
 VERSION: Final = 10
 
@@ -41,18 +42,23 @@ _UNSEALED, _SEALED, _CONSUMED = b"unsealed", b"sealed..", b"consumed"
 _CHUNK: Final = 1 << 20
 _MAPPED: Final = ("rows", "columns", "values")
 
-_Loaded = TypeVar("_Loaded")
-
 
 class Saving:
-    """A file on its way: written unsealed beside its path, then sealed under it, or discarded."""
+    """A file on its way: written unsealed beside its path, then sealed under it, or discarded.
+
+    It is locked until then: of two policies that are saved under one name, one is refused and lives on.
+    """
 
     def __init__(self, path: Path) -> None:
-        if path.exists():
-            raise SnapshotError(f"path must be a new file: {str(path)!r} exists")
         self.path = path
         self.checksum = ""
-        self._begun = False
+        self._refuse_taken()
+        # A file object, which gives the lock back even if an interrupt keeps this from closing it.
+        self._file: io.FileIO | None = None
+
+    def _refuse_taken(self) -> None:
+        if self.path.exists():
+            raise SnapshotError(f"path must be a new file: {str(self.path)!r} exists")
 
     def write(self, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Write the file; nothing can load it yet."""
@@ -68,73 +74,127 @@ class Saving:
             digest.update(part)
             length += len(part)
         self.checksum = digest.hexdigest()
-        partial = _partial(self.path)
-        partial.unlink(missing_ok=True)  # an unsealed file from a save that was cut off
-        self._begun = True
-        descriptor = files.create_private(partial, exclusive=True)
-        try:
-            header = _HEADER.pack(_MAGIC, VERSION, 0, _UNSEALED, digest.digest(), length)
-            for part in (header, *body):
-                files.write_all(descriptor, part)
-            files.sync(descriptor)
-        finally:
-            os.close(descriptor)
+        descriptor = self._begin()
+        header = _HEADER.pack(_MAGIC, VERSION, 0, _UNSEALED, digest.digest(), length)
+        for part in (header, *body):
+            files.write_all(descriptor, part)
+        files.sync(descriptor)
         faults.reached("unsealed")
+
+    def _begin(self) -> int:
+        """Make the file that is written to, in place of one from a save that was cut off."""
+        partial = _partial(self.path)
+        with contextlib.suppress(FileNotFoundError), io.FileIO(partial, "r+") as left:
+            _lock(left.fileno(), partial)
+            partial.unlink()
+        self._file = io.FileIO(files.create_private(partial, exclusive=True), "r+")
+        _lock(self._file.fileno(), partial)
+        if not _names(partial, self._file.fileno()):
+            raise SnapshotError(f"another policy is being saved to {str(self.path)!r}")
+        self._refuse_taken()  # whoever was saved there since has given up the name that is locked now
+        return self._file.fileno()
 
     def seal(self) -> None:
         """Make the file loadable, under its own name; the policy it came from can't play any more."""
-        seal(self.path, self.checksum)
+        assert self._file is not None
+        _seal(self._file.fileno(), self.path)
 
     def discard(self) -> bool:
         """Remove the file unless it is sealed under its name; True if there was one to remove."""
-        if not self._begun:
+        partial = _partial(self.path)
+        if self._file is None or not _names(partial, self._file.fileno()):
             return False
-        try:
-            _partial(self.path).unlink()
-        except FileNotFoundError:
-            return False
+        partial.unlink()
         return True
+
+    def close(self) -> None:
+        """Give the lock back."""
+        if self._file is not None:
+            files.unlock(self._file.fileno())
+            self._file.close()
 
 
 def seal(path: Path, checksum: str) -> None:
     """Make loadable what was written for `path` with this checksum, if it is still there to be sealed."""
-    partial = _partial(path)
-    try:
-        descriptor = os.open(partial, os.O_RDWR | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        return  # it was sealed before, and has been loaded since
-    try:
-        head = os.read(descriptor, _HEADER.size)
-        if len(head) < _HEADER.size or _HEADER.unpack(head)[4].hex() != checksum:
-            return  # another policy's
-        _mark(descriptor, _SEALED)
-    finally:
-        os.close(descriptor)
+    # If it is not, it was sealed before, and has been loaded since.
+    with contextlib.suppress(FileNotFoundError), io.FileIO(_partial(path), "r+") as file:
+        head = file.read(_HEADER.size) or b""
+        if len(head) == _HEADER.size and _HEADER.unpack(head)[4].hex() == checksum:  # or another policy's
+            _seal(file.fileno(), path)
+
+
+def _seal(descriptor: int, path: Path) -> None:
+    _mark(descriptor, _SEALED)
     faults.reached("sealed")
-    os.rename(partial, path)
+    os.rename(_partial(path), path)
     files.sync_directory(path.parent)
 
 
-def consume(path: Path, build: Callable[[dict[str, Any], dict[str, npt.NDArray[Any]]], _Loaded]) -> _Loaded:
-    """Check a file, build from it, and only then mark it consumed and unlink it."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        raise SnapshotError(f"path must be a saved policy: {str(path)!r} does not exist") from None
-    try:
+class Loading:
+    """A file that a policy is made of, locked until it is consumed or left as it was.
+
+    Attributes
+    ----------
+    consumed : bool
+        Whether nobody else can load it any more. Told for sure when the block is over: until then, so that no
+        other process can have loaded it in between, the file is locked.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self.consumed = path, False
+
+    def __enter__(self) -> Self:
         try:
-            files.lock(descriptor, f"file {str(path)!r}")
-        except StoreError as error:
-            raise SnapshotError(str(error)) from None
-        loaded = build(*_read(descriptor, path))
+            self._file = io.FileIO(self._path, "r+")
+        except FileNotFoundError:
+            raise SnapshotError(f"path must be a saved policy: {str(self._path)!r} does not exist") from None
+        try:
+            _lock(self._file.fileno(), self._path)
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def read(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Check the file, and return its record and arrays."""
+        return _read(self._file.fileno(), self._path)
+
+    def consume(self) -> None:
+        """Let nobody load it any more, under any name."""
         faults.reached("before consume")
-        _mark(descriptor, _CONSUMED)
+        _mark(self._file.fileno(), _CONSUMED)
         faults.reached("consumed")
-        path.unlink(missing_ok=True)
-        files.sync_directory(path.parent)
-    finally:
-        os.close(descriptor)
-    return loaded
+        self.consumed = True
+        self._unlink()
+
+    def _unlink(self) -> None:
+        if _names(self._path, self._file.fileno()):
+            self._path.unlink()
+            files.sync_directory(self._path.parent)
+
+    def __exit__(self, *_: object) -> None:
+        with self._file:
+            self._file.seek(_STATE_AT)
+            self.consumed = self._file.read(len(_CONSUMED)) == _CONSUMED
+            if self.consumed:
+                self._unlink()
+            # At once, though what was read may still be mapped, or a forked child have the file open.
+            files.unlock(self._file.fileno())
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        files.lock(descriptor, f"file {str(path)!r}")
+    except StoreError as error:
+        raise SnapshotError(str(error)) from None
+
+
+def _names(path: Path, descriptor: int) -> bool:
+    """Whether a file that is open is still there under a name."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def look(path: Path) -> tuple[int, dict[str, Any], dict[str, npt.NDArray[Any]]]:

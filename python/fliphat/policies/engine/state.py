@@ -5,7 +5,7 @@ A new number of the engine is one new name in `_SCALARS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from fliphat.policies.types import Decision, EpisodeFacts
 if TYPE_CHECKING:
     from fliphat.policies.engine.engine import Engine
 
-__all__ = ["fill", "scalars", "set_releases", "set_scalars", "to_arrays"]
+__all__ = ["fill", "set_releases", "to_arrays"]
 
 #: The engine's own numbers, each as JSON can hold it.
 _SCALARS: Final = (
@@ -32,17 +32,6 @@ _SCALARS: Final = (
     "arms",
     "mark",
 )
-
-
-def scalars(engine: Engine) -> dict[str, Any]:
-    """Return the engine's own numbers."""
-    return {name: getattr(engine, name) for name in _SCALARS}
-
-
-def set_scalars(engine: Engine, record: Mapping[str, Any]) -> None:
-    """Set the engine's own numbers."""
-    for name in _SCALARS:
-        setattr(engine, name, record[name])
 
 
 def set_releases(engine: Engine, releases: Iterable[Released]) -> None:
@@ -64,7 +53,7 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
         "settings": engine.settings.to_dict(),
         "secret": engine.secret.hex(),
         "ages": engine.ages.to_record(),
-        **scalars(engine),
+        **{name: getattr(engine, name) for name in _SCALARS},
         "history": [facts.to_dict() for facts in engine.history],
         "known": engine.known.to_record(),
         "episode": {
@@ -108,7 +97,8 @@ def to_arrays(engine: Engine) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
 def fill(engine: Engine, record: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
     """Make a new engine the one that :func:`to_arrays` described."""
     engine.secret = bytes.fromhex(record["secret"])
-    set_scalars(engine, record)
+    for name in _SCALARS:
+        setattr(engine, name, record[name])
     if record["generator"] is not None:
         engine.rng.bit_generator.state = record["generator"]
     engine.users = {

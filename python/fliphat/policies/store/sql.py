@@ -49,7 +49,16 @@ _ROUNDS: Final = (
     " FROM fliphat_rounds AS a LEFT JOIN fliphat_rewards AS b ON b.round = a.round"
     " WHERE a.round >= ? AND a.round < ? ORDER BY a.round"
 )
-_RELEASE = ("facts", "indices", "numbers", "known", "mark", "next_room", "checksum")
+_RELEASE: Final = ("facts", "indices", "numbers", "known", "mark", "next_room", "checksum")
+_COMMIT: Final = (
+    f"UPDATE fliphat_episodes SET {', '.join(f'{name} = ?' for name in (*_RELEASE, 'totals'))}"
+    " WHERE episode = ?"
+)
+_EPISODE: Final = ", ".join(tables.EPISODE)
+_NEW_EPISODE: Final = (
+    f"INSERT INTO fliphat_episodes ({_EPISODE}) VALUES ({', '.join('?' for _ in tables.EPISODE)})"
+)
+_WHOLE_POLICY: Final = f"SELECT {', '.join(tables.POLICY)} FROM fliphat_policy"
 
 
 class Transaction(Protocol):
@@ -109,7 +118,7 @@ class SqlStore(ABC):
             *(True if options.get("users") == "required" else None, False, json.dumps(arms)),
         )
         _seal(tx)
-        _insert_episode(tx, EpisodeRow(0, 1, room, 0, 0, 0, 0, Phase.OPEN, "", 0, 0.0))
+        _insert_episode(tx, 0, 1, room, 0, 0, 0, Phase.OPEN)
 
     def join(self, tx: Transaction, policy: str, options: dict[str, Any]) -> dict[str, Any]:
         """Check what there is, count this opening, and return the policy's row."""
@@ -135,36 +144,20 @@ class SqlStore(ABC):
 
     def release_of(self, episode: int) -> Release:
         """Return what an episode committed, whoever may see it."""
-
-        def read(tx: Transaction, again: bool) -> Release:
-            ((*row,),) = tx.all(
-                f"SELECT {', '.join(_RELEASE)} FROM fliphat_episodes WHERE episode = ?", episode
-            )
-            return release_in(row)
-
-        return self.run("look", read)
+        *row, totals = self._columns_of(episode, *_RELEASE, "totals")
+        return release_in(row)._replace(totals=_unsealed(totals))
 
     def mark_of(self, episode: int) -> str:
         """Return the mark of an episode's release; that of none is empty."""
-        if episode < 0:
-            return ""
-
-        def read(tx: Transaction, again: bool) -> str:
-            ((mark,),) = tx.all("SELECT mark FROM fliphat_episodes WHERE episode = ?", episode)
-            return str(mark)
-
-        return self.run("look", read)
+        return "" if episode < 0 else str(self._columns_of(episode, "mark")[0])
 
     def totals_of(self, episode: int) -> bytes | None:
         """Return the secret totals that an episode's release left, None if there are none."""
-        if episode < 0:
-            return None
+        return None if episode < 0 else _unsealed(self._columns_of(episode, "totals")[0])
 
-        def read(tx: Transaction, again: bool) -> bytes | None:
-            ((kept,),) = tx.all("SELECT totals FROM fliphat_episodes WHERE episode = ?", episode)
-            return _unsealed(kept)
-
-        return self.run("look", read)
+    def _columns_of(self, episode: int, *names: str) -> Any:
+        query = f"SELECT {', '.join(names)} FROM fliphat_episodes WHERE episode = ?"
+        return self.run("look", lambda tx, again: tx.all(query, episode))[0]
 
     def fill(
         self,
@@ -232,36 +225,35 @@ class SqlStore(ABC):
             if event == "claim":
                 self.wait_for_rewards(tx)
             row, now = self._row(tx, episode)
-            given = Asked(now=now, **asked)
-            if lifecycle.made(row.life, event, given):
-                return row.life
-            life = lifecycle.step(row.life, event, given)
+            before, given = row.life, Asked(now=now, **asked)
+            if lifecycle.made(before, event, given):
+                return before
+            life = lifecycle.step(before, event, given)
             write_life(tx, episode, life)
-            if event == "claim" and row.phase is Phase.FULL:
-                following = (episode + 1, row.first_round + row.room, next_room, 0, row.releases, row.arms, 0)
-                _insert_episode(tx, EpisodeRow(*following, Phase.AHEAD, "", 0, 0.0))
+            if event == "claim" and before.phase is Phase.FULL:
+                following = (episode + 1, row.first_round + row.room, next_room, 0, row.releases, row.arms)
+                _insert_episode(tx, *following, Phase.AHEAD)
             elif event == "commit":
                 assert release is not None
-                tx.do(
-                    f"UPDATE fliphat_episodes SET {', '.join(f'{name} = ?' for name in _RELEASE)}, totals = ?"
-                    " WHERE episode = ?",
-                    *(*_values(release), _sealed(release.totals), episode),
-                )
+                tx.do(_COMMIT, *_values(release), episode)
             elif event == "show":
                 self._open_next(tx, episode)
-            elif event in ("close", "refuse"):
-                # Totals of the release before are needed no more; of a copy that was refused, none are.
-                last = episode - 1 if event == "close" else episode
-                tx.do("UPDATE fliphat_episodes SET totals = NULL WHERE episode <= ?", last)
-                if event == "refuse" and row.phase is Phase.COMMITTED:  # nobody may play ahead of it either
+            elif event == "close":
+                self._erase_totals(tx, episode - 1)  # of the release before, needed no more
+                self.drop_rounds(tx, row.first_round, row.first_round + row.room)
+                self._drop_keys(tx, episode, now)
+            elif event == "refuse":
+                self._erase_totals(tx, episode)
+                if before.phase is Phase.COMMITTED:  # nobody may play ahead of it either
                     ahead, _ = self._row(tx, episode + 1)
                     write_life(tx, episode + 1, lifecycle.step(ahead.life, "refuse"))
-                if event == "close":
-                    self.drop_rounds(tx, row.first_round, row.first_round + row.room)
-                    self._drop_keys(tx, episode, now)
             return life
 
         return self.run(event, take)
+
+    @staticmethod
+    def _erase_totals(tx: Transaction, last: int) -> None:
+        tx.do("UPDATE fliphat_episodes SET totals = NULL WHERE episode <= ?", last)
 
     def _open_next(self, tx: Transaction, episode: int) -> None:
         row, _ = self._row(tx, episode + 1)
@@ -276,14 +268,11 @@ class SqlStore(ABC):
         )
 
     def _row(self, tx: Transaction, episode: int) -> tuple[EpisodeRow, float]:
-        found = tx.all(
-            f"SELECT {', '.join(tables.EPISODE)}, {self.clock} FROM fliphat_episodes WHERE episode = ?"
-            f"{self.locking}",
-            episode,
-        )
-        if not found:
-            raise StoreError(f"the store has lost episode {episode}: restore what was removed")
-        return _episode(found[0][:-1]), float(found[0][-1])
+        for *row, now in tx.all(
+            f"SELECT {_EPISODE}, {self.clock} FROM fliphat_episodes WHERE episode = ?{self.locking}", episode
+        ):
+            return _episode(row), float(now)
+        raise StoreError(f"the store has lost episode {episode}: restore what was removed")
 
     def drop_rounds(self, tx: Transaction, begin: int, end: int) -> None:
         """Delete rows and rewards of some rounds; what an open look at them sees stays there for it."""
@@ -340,7 +329,7 @@ def policy_in(tx: Transaction) -> dict[str, Any]:
     """Return the policy's row, checked."""
     rows = tx.all("SELECT format FROM fliphat_policy")
     refuse_other_format(rows[0][0] if rows else None)
-    return _policy(tx.all(f"SELECT {', '.join(tables.POLICY)} FROM fliphat_policy")[0])
+    return _policy(tx.all(_WHOLE_POLICY)[0])
 
 
 def _policy(values: Sequence[Any]) -> dict[str, Any]:
@@ -363,8 +352,7 @@ def _checksum_of(row: dict[str, Any]) -> int:
 
 
 def _seal(tx: Transaction) -> None:
-    row = _typed(tx.all(f"SELECT {', '.join(tables.POLICY)} FROM fliphat_policy")[0])
-    tx.do("UPDATE fliphat_policy SET checksum = ?", _checksum_of(row))
+    tx.do("UPDATE fliphat_policy SET checksum = ?", _checksum_of(_typed(tx.all(_WHOLE_POLICY)[0])))
 
 
 def refuse_odd_users(tx: Transaction) -> None:
@@ -405,10 +393,7 @@ def refuse_other_format(version: int | None) -> None:
 
 def episodes_in(tx: Transaction) -> list[EpisodeRow]:
     """Return all episodes in order."""
-    return [
-        _episode(row)
-        for row in tx.all(f"SELECT {', '.join(tables.EPISODE)} FROM fliphat_episodes ORDER BY episode")
-    ]
+    return [_episode(row) for row in tx.all(f"SELECT {_EPISODE} FROM fliphat_episodes ORDER BY episode")]
 
 
 def release_in(row: Sequence[Any]) -> Release:
@@ -431,11 +416,9 @@ def _values(release: Release) -> tuple[Any, ...]:
         release.mark,
         release.next_room,
     )
-    return (*values, tables.checksum(*values))
-
-
-def _sealed(totals: bytes | None) -> bytes | None:
-    return None if totals is None else tables.checksum(totals).to_bytes(4, "little") + totals
+    totals = release.totals
+    sealed = None if totals is None else tables.checksum(totals).to_bytes(4, "little") + totals
+    return (*values, tables.checksum(*values), sealed)
 
 
 def _unsealed(kept: bytes | None) -> bytes | None:
@@ -479,21 +462,13 @@ def seen_in(tx: Transaction, known: int = 0) -> Seen:
 
 
 def _episode(row: Sequence[Any]) -> EpisodeRow:
-    values: list[Any] = list(row)
-    values[7] = Phase(values[7])
-    return EpisodeRow(*values)
+    return EpisodeRow._make((*row[:7], Phase(row[7]), *row[8:]))
 
 
-def _insert_episode(tx: Transaction, row: EpisodeRow) -> None:
-    tx.do(
-        f"INSERT INTO fliphat_episodes ({', '.join(tables.EPISODE)}) VALUES"
-        f" ({', '.join('?' for _ in tables.EPISODE)})",
-        *(str(value) if isinstance(value, Phase) else value for value in _fields(row)),
-    )
-
-
-def _fields(row: EpisodeRow) -> list[Any]:
-    return [getattr(row, name) for name in tables.EPISODE]
+def _insert_episode(tx: Transaction, *told: Any) -> None:
+    """Insert an episode, of which its first numbers and its phase are told."""
+    *numbers, phase = told
+    tx.do(_NEW_EPISODE, *numbers, 0, str(phase), "", 0, 0.0)
 
 
 def _joined_options(kept: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

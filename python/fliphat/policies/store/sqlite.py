@@ -54,23 +54,21 @@ _LOST: Final = (
     "last used, with what lies beside it; if no round was ever played with this store, remove the directory "
     "and begin anew"
 )
+_OPENINGS: Final = "SELECT openings FROM fliphat_policy"
 _STATEMENTS: Final = tables.tables("INTEGER", " WITHOUT ROWID")
 
 _Result = TypeVar("_Result")
 _LIVE: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
 
 
-class _Transaction:
+class _Connection(sqlite3.Connection):
     """See :class:`fliphat.policies.store.sql.Transaction`."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
     def do(self, sql: str, *given: Any) -> int:
-        return self._connection.execute(sql, given).rowcount
+        return self.execute(sql, given).rowcount
 
     def all(self, sql: str, *given: Any) -> list[Any]:
-        return self._connection.execute(sql, given).fetchall()
+        return self.execute(sql, given).fetchall()
 
 
 class _Tallies:
@@ -117,9 +115,6 @@ class _Held:
         self.users: tuple[bool, str | None] | None = None
         self.late = 0
 
-    def __bool__(self) -> bool:
-        return bool(self.rounds or self.rewards or self.late)
-
 
 class SqliteStore(SqlStore):
     """The open directory of one live policy."""
@@ -137,19 +132,27 @@ class SqliteStore(SqlStore):
         room: int,
         arms: Any,
     ) -> None:
-        self.path, self.settings, self._durability = Path(path), settings, durability
+        # Absolute: files beside the database are found whatever the working directory becomes.
+        self.path, self.settings, self._durability = Path(path).absolute(), settings, durability
+        self._log = self.path / (FILE + "-wal")
         self._failed, self._synced = False, time.monotonic()
         self._log_tried: float | None = None  # when a log that should be empty could not be emptied
         self._held = _Held()
         self._users_told = False
         self.users = _Tallies(self, "users", "rounds", int)
         self.keys = _Tallies(self, "keys", "id, arm, valid, episode, probability", _decision)
-        self._connection: sqlite3.Connection | None = None
+        self._connection: _Connection | None = None
         # A file object, which closes itself if an interrupt keeps `close` from doing it.
         self._lock: io.FileIO | None = None
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_new(self.path):
-            self._create(policy, options, secret, room, arms)
+            files.sync_directory(self.path.parent)
+            try:
+                self._create(policy, options, secret, room, arms)
+            except (OSError, sqlite3.Error):
+                # Another policy was faster, and has tidied up behind this one.
+                if not (self.path / FILE).exists():
+                    raise
         try:
             # After the file: a lock without one is a store that lost it.
             self._lock = io.FileIO(files.create_private(self.path / "lock"), "r+")
@@ -158,12 +161,16 @@ class SqliteStore(SqlStore):
             for stray in self.path.glob(_NEW + "*"):
                 stray.unlink(missing_ok=True)
             files.sync_directory(self.path)
-            self._connection = _connected(self.path / FILE)
+            with _telling_damage():
+                self._connection = _connected(self.path / FILE)
+                for choice in ("journal_mode = WAL", f"synchronous = {_SYNCHRONOUS}", "secure_delete = ON"):
+                    self._connection.execute(f"PRAGMA {choice}")
             self._check()
             with _telling_damage():
-                _refuse_lost_log(_Transaction(self._connection), _in_log(self.path))
+                _refuse_lost_log(self._connection, _in_log(self.path))
                 self.kept = self.run("open", lambda tx, again: self.join(tx, policy, options))
                 self._check_tables()
+                self._settle_log()  # what a process that was killed had committed is shown soon
             _LIVE.add(self)
         except BaseException:
             self.close()
@@ -174,25 +181,23 @@ class SqliteStore(SqlStore):
         new = self.path / (_NEW + os.urandom(8).hex())
         os.close(files.create_private(new, exclusive=True))  # SQLite gives its own files the mode of this one
         try:
-            with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
+            with contextlib.closing(_connected(new)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in _STATEMENTS:
                     connection.execute(statement)
-                self.make(_Transaction(connection), policy, options, secret, room, arms)
+                self.make(connection, policy, options, secret, room, arms)
                 connection.execute("COMMIT")
-            with contextlib.suppress(FileExistsError):  # another policy was faster
-                _rename_to_new(new, self.path / FILE)
+            _rename_to_new(new, self.path / FILE)
         finally:
             for left in self.path.glob(new.name + "*"):
                 left.unlink(missing_ok=True)
 
     def _check(self) -> None:
-        assert self._connection is not None
         with _telling_damage():
-            if not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            if not self._open.all("SELECT 1 FROM sqlite_master"):
                 raise StoreError(f"the store's file {FILE!r} is empty: {_LOST}")
-            if self._connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+            if self._open.all("PRAGMA quick_check(1)") != [("ok",)]:
                 raise StoreError(f"the store's file {FILE!r} is damaged: {_LOST}")
 
     def _check_tables(self) -> None:
@@ -216,17 +221,26 @@ class SqliteStore(SqlStore):
             if name in ("look", "rows"):
                 assert self._connection is not None
                 with _telling_damage() if name == "rows" else contextlib.nullcontext():
-                    return work(_Transaction(self._connection), False)
-            return self._transaction(name, lambda tx: work(tx, False), sync=True)
+                    return work(self._connection, False)
+            return self._transaction(name, work, sync=True)
 
-    def _transaction(self, name: str, work: Callable[[Transaction], _Result], *, sync: bool) -> _Result:
+    @property
+    def _open(self) -> _Connection:
+        if self._connection is None:
+            raise StoreError(f"store {str(self.path)!r} was closed: open it again")
+        return self._connection
+
+    def _transaction(self, name: str, work: Work[_Result], *, sync: bool) -> _Result:
         connection = self._connection
         assert connection is not None
         if self._durability == "batch":
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS if sync else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            result = work(_Transaction(connection))
+            # The lock makes a clear error early. This keeps a second owner out, also where the lock was lost.
+            if name != "open" and connection.execute(_OPENINGS).fetchone() != (self.opening,):
+                raise StoreError("the store was opened by another policy, which goes on: this one can't")
+            result = work(connection, False)
             faults.reached(f"{name} written")
             connection.execute("COMMIT")
         except BaseException:
@@ -237,22 +251,25 @@ class SqliteStore(SqlStore):
             self._synced = time.monotonic()
         faults.reached(f"{name} durable")
         if name in ("commit", "hand over", "empty"):
-            # What must not be undone leaves the log before anybody sees it, what was erased at once.
-            if not self._empty_log() and name != "empty":
-                self._write_mark()
+            self._settle_log()
             faults.reached(f"{name} moved")
         elif self._log_tried is not None and time.monotonic() - self._log_tried >= _GROUP:
             self._empty_log()
         return result
 
+    def _settle_log(self) -> None:
+        """Let what must not be undone leave the log before anybody sees it, and what was erased at once."""
+        if not self._empty_log():
+            self._write_mark()
+
     def _empty_log(self) -> bool:
         """Move the log to the file; False if somebody reads, for whom nobody waits."""
-        assert self._connection is not None
-        self._connection.execute("PRAGMA busy_timeout = 0")
+        connection = self._open
+        connection.execute("PRAGMA busy_timeout = 0")
         try:
-            ((busy, _, _),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            ((busy, _, _),) = connection.all("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
-            self._connection.execute("PRAGMA busy_timeout = 10000")
+            connection.execute("PRAGMA busy_timeout = 10000")
         self._log_tried = time.monotonic() if busy else None
         return not busy
 
@@ -271,13 +288,13 @@ class SqliteStore(SqlStore):
         files.sync_directory(self.path)
 
     def _write_held(self) -> None:
-        if self._held:
-            held, self._held = self._held, _Held()
-            self._transaction("calls", lambda tx: self._write(held), sync=self._durability != "batch")
+        held = self._held
+        if held.rounds or held.rewards or held.late:
+            self._held = _Held()
+            sync = self._durability != "batch" or time.monotonic() - self._synced >= _GROUP
+            self._transaction("calls", functools.partial(self._write, held), sync=sync)
 
-    def _write(self, held: _Held) -> None:
-        connection = self._connection
-        assert connection is not None
+    def _write(self, held: _Held, connection: Any, again: bool) -> None:
         if held.users is not None:
             connection.execute(
                 "UPDATE fliphat_policy SET with_users = ?, user_kind = coalesce(user_kind, ?)", held.users
@@ -307,18 +324,13 @@ class SqliteStore(SqlStore):
 
     def _done(self) -> None:
         """Finish a call: write it now, unless all calls are written together."""
-        if self._durability == "group":
-            return
-        if self._held:
-            held, self._held = self._held, _Held()
-            now = time.monotonic()
-            sync = self._durability == "full" or now - self._synced >= _GROUP
-            self._transaction("calls", lambda tx: self._write(held), sync=sync)
+        if self._durability != "group":
+            self._write_held()
 
     # What a call appends
 
     def append_rounds(self, episode: Episode, played: PlayedRounds, rows: ChosenRows) -> None:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Keep played rounds, behind those that the open episode has."""
         with self:
             held, at = self._held, episode.filled
             first = episode.first_round + at
@@ -344,7 +356,7 @@ class SqliteStore(SqlStore):
             self._done()
 
     def append_rewards(self, first_round: int, rows: Any, codes: Any, late: int = 0) -> None:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Keep codes of rewards, by row of the open episode, and how many came too late."""
         with self:
             for row, code in zip(rows, codes, strict=True):
                 # SQLite keeps no sign of a zero: what is read back would not have the checksum of -0.0.
@@ -354,7 +366,7 @@ class SqliteStore(SqlStore):
             self._done()
 
     def empty(self, episode: int, first_round: int, rows: Any, expired: int, *, cancel: bool = False) -> Life:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Drop the contents of rows; a claim of the episode is taken back."""
 
         def work(tx: Transaction, again: bool) -> Life:
             for number in (first_round + int(row) for row in rows):
@@ -377,7 +389,7 @@ class SqliteStore(SqlStore):
         return self.run("cancel" if cancel else "empty", work)
 
     def was_handed_over(self) -> bool:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Whether a `hand_over` that was cut off was kept; if in doubt it was."""
         try:
             with reading(self.path) as tx:
                 return tx.all("SELECT handed_over FROM fliphat_policy")[0][0] is not None
@@ -385,30 +397,27 @@ class SqliteStore(SqlStore):
             return True
 
     def discard_rows(self) -> None:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Drop all rows and rewards."""
         self.run("empty", lambda tx, again: self.drop_rounds(tx, 0, 2**62))
 
     def rows_of(self, sql: str, *given: Any) -> Iterator[Any]:
         """Return what a query finds."""
-        if self._connection is None:
-            raise StoreError(f"store {str(self.path)!r} was closed: open it again")
-        return self._connection.execute(sql, given)
+        return self._open.execute(sql, given)
 
     # Opening and closing
 
     def flush(self) -> None:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Return when every call so far is durable."""
         with self:
             self._write_held()
             if self._durability == "batch" and _SYNCHRONOUS != "OFF":
-                log = self.path / (FILE + "-wal")
-                if log.exists():
-                    with open(log, "rb+", buffering=0) as file:
-                        files.sync(file.fileno())
+                # SQLite syncs what it writes, and here there is nothing to write.
+                with contextlib.suppress(FileNotFoundError), open(self._log, "rb+", buffering=0) as file:
+                    files.sync(file.fileno())
                 self._synced = time.monotonic()
 
     def refuse_until_reopened(self) -> None:
-        """See :class:`fliphat.policies.engine.keeping.Keeper`."""
+        """Raise, now and in every later call."""
         self._failed = True
         with self:
             pass
@@ -473,9 +482,8 @@ def reading(path: Path) -> Iterator[Transaction]:
                 if (path / name).exists():
                     shutil.copyfile(path / name, copies / name)
             connection = _begin_to_read(copies / FILE, "rw", kept)
-        tx = _Transaction(connection)
-        _refuse_lost_log(tx, in_log)
-        yield tx
+        _refuse_lost_log(connection, in_log)
+        yield connection
 
 
 def _in_log(path: Path) -> list[Any] | None:
@@ -503,14 +511,12 @@ def _refuse_lost_log(tx: Transaction, in_log: list[Any] | None) -> None:
         )
 
 
-def _begin_to_read(path: Path, mode: str, kept: contextlib.ExitStack) -> sqlite3.Connection:
+def _begin_to_read(path: Path, mode: str, kept: contextlib.ExitStack) -> _Connection:
     if mode == "ro" and not path.with_name(path.name + "-shm").exists():
         raise sqlite3.OperationalError("nobody has it open: reading it in place would write files beside it")
-    uri = f"{path.resolve().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10)
-    kept.enter_context(contextlib.closing(connection))
+    connection = kept.enter_context(contextlib.closing(_connected(f"{path.resolve().as_uri()}?mode={mode}")))
     connection.execute("BEGIN")
-    connection.execute("SELECT name FROM sqlite_master").fetchall()
+    connection.all("SELECT name FROM sqlite_master")
     return connection
 
 
@@ -548,17 +554,11 @@ def _decision(identity: int, arm: int, valid: int, episode: int, chance: float) 
     return Decision(identity, arm, bool(valid), episode, chance)
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    with _telling_damage():
-        connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
-            connection.execute("PRAGMA secure_delete = ON")
-        except BaseException:
-            connection.close()
-            raise
-    return connection
+def _connected(where: Path | str) -> _Connection:
+    return sqlite3.connect(
+        where, uri=isinstance(where, str), isolation_level=None, timeout=10, check_same_thread=False,
+        factory=_Connection,
+    )  # fmt: skip
 
 
 def _is_new(path: Path) -> bool:

@@ -38,7 +38,9 @@ class FileWitness:
     """A small file, replaced whole at every release; on another disk than the store, outside its backups."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        # Where it is now, whatever the working directory becomes and whichever link led there: replacing the
+        # file under another name would leave the old record there, for a copy of the store to be shown.
+        self._path = path.resolve()
 
     def read(self, policy: str) -> Record | None:
         """See :class:`Witness`."""
@@ -51,7 +53,8 @@ class FileWitness:
             if self.read(policy) != before:
                 return False
             records = self._all() | {policy: asdict(after)}
-            new = self._path.with_name(f"{self._path.name}.new-{os.urandom(8).hex()}")
+            new = self._path.with_name(f"{self._path.name}.new")
+            new.unlink(missing_ok=True)  # of a move that was cut off, or found the disk full
             descriptor = files.create_private(new, exclusive=True)
             try:
                 files.write_all(descriptor, json.dumps(records, indent=1).encode())
@@ -90,4 +93,7 @@ class FileWitness:
                     if time.monotonic() > until:
                         raise
                 time.sleep(0.01)
-            yield
+            try:
+                yield
+            finally:
+                files.unlock(file.fileno())  # though a child that was forked meanwhile has the file open

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.regression import data
-from fliphat.regression import labels as labels_of
 from fliphat.regression.dask import blocks as on_worker
 from fliphat.regression.dask import cluster
 from fliphat.regression.sklearn_compat import DataConversionWarning
@@ -91,14 +90,14 @@ def labels_and_classes(y: Any, rows: DaskRows, declared: Any) -> tuple[DaskTarge
     """Return the targets of two classes, and the classes: declared, or found in y and thereby public."""
     if not is_dask("y", y):
         labels = data.one_dimensional(y, rows.shape[0], stacklevel=6)
-        classes = labels_of.two_classes(labels, declared)
-        return DaskTarget(_split(labels_of.encode(labels, classes), rows)), classes
+        classes = data.two_classes(labels, declared)
+        return DaskTarget(_split(data.encode(labels, classes), rows)), classes
     blocks = _cut(y, rows, stacklevel=6)
     labels = np.empty(0)
     if declared is None:
         blocks = cluster.persist(blocks)
         labels = np.concatenate(_each(on_worker.labels, blocks))
-    classes = labels_of.two_classes(labels, declared)
+    classes = data.two_classes(labels, declared)
     return DaskTarget(blocks, classes), classes
 
 

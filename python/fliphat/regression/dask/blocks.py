@@ -23,7 +23,6 @@ from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.fit.pursuit.plan import PursuitPlan
 from fliphat.kernels._rows import is_sparse
 from fliphat.regression import data
-from fliphat.regression import labels as labels_of
 from fliphat.regression.parts import Parts
 
 __all__ = [
@@ -108,7 +107,7 @@ class PartQuestion:
     def width(self, step: str) -> int:
         """Return how many sums a step has."""
         m = len(self.plan.steps.whiten)
-        return {"numbers": 3, "vector": m * (m + 3) // 2 + 1}.get(step, self.plan.told.dim)
+        return {"numbers": 3, "vector": m * (m + 3) // 2 + 1}.get(step, self.plan.given.dim)
 
 
 def prepare(x: Any, y: Any, declared: Declared) -> Block | Refusal:
@@ -124,7 +123,7 @@ def prepare(x: Any, y: Any, declared: Declared) -> Block | Refusal:
         if declared.classes is None:
             target = data.as_target(y, declared.rows)
         else:
-            target = labels_of.encode(np.asarray(y), declared.classes)
+            target = data.encode(np.asarray(y), declared.classes)
     except (TypeError, ValueError) as refused:
         return _refusal(refused)
     return Block(rows, target)
@@ -204,7 +203,7 @@ def length(x: Any, name: str) -> int | Refusal:
 def labels(y: Any) -> npt.NDArray[Any] | Refusal:
     """Return the labels found in a block, three at most: two are expected, and a third is refused."""
     try:
-        return labels_of.found(_plain("y", y))[:3]
+        return data.found_labels(_plain("y", y))[:3]
     except (TypeError, ValueError) as refused:
         return _refusal(refused)
 

@@ -18,13 +18,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from fliphat import arguments
+from fliphat.lab.experiments import factories
 from fliphat.lab.experiments.catalog._parts import EPSILONS, NO_PRIVACY, labels, playing_at_random, private
-from fliphat.lab.experiments.experiment import Experiment, nothing_published
-from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run import factories
-from fliphat.lab.experiments.run.cells import Cell
-from fliphat.lab.experiments.run.recipe import Recipe
-from fliphat.lab.experiments.run.summary import Summary
+from fliphat.lab.experiments.cells import Cell, Recipe
+from fliphat.lab.experiments.experiment import Experiment, at_the_end, nothing_published
+from fliphat.lab.experiments.sweep import Summary
 
 __all__ = ["DEMO_DELTA", "NAMES", "NO_PRIVACY", "Experiment", "experiment", "first_look"]
 
@@ -52,12 +50,8 @@ NAMES: Final = tuple(_FOUND)
 def experiment(name: str, *, quick: bool = False) -> Experiment:
     """Return an experiment by name.
 
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`.
-    quick : bool
-        A few repeats and fewer points, for a first look in seconds.
+    `name`: one of `NAMES`.
+    `quick`: A few repeats and fewer points, for a first look in seconds.
     """
     return _FOUND[arguments.choice("experiment", name, NAMES)](quick)
 
@@ -90,4 +84,4 @@ def _what_privacy_costs(one: Experiment, summaries: Sequence[Summary]) -> str:
     ends = {(s.label("policy"), s.label("epsilon")): s.mean for s in at_the_end(summaries)}
     random = ends["random", None]
     shares = [mean / random for (policy, _), mean in ends.items() if policy == "FLIPHAT"]
-    return f"with privacy, {min(shares):.1%} to {max(shares):.1%} of what random play loses"
+    return f"With privacy, {min(shares):.1%} to {max(shares):.1%} of what random play loses"

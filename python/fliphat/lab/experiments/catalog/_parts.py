@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fliphat.environments import SparseLinear
-from fliphat.lab.experiments.run import factories
-from fliphat.lab.experiments.run.cells import Cell, Labels
-from fliphat.lab.experiments.run.recipe import Recipe
+from fliphat.lab.experiments import factories
+from fliphat.lab.experiments.cells import Cell, Labels, Recipe
 
 DELTA: Final = 0.01
 EPSILONS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fliphat.environments import Equicorrelated, Independent
-from fliphat.lab.display.figure_style import epsilon_colours
-from fliphat.lab.display.palette import GREY
+from fliphat.lab.display.figure_style import GREY, epsilon_colours
+from fliphat.lab.experiments import factories
 from fliphat.lab.experiments.catalog._parts import (
     DELTA,
     EPSILONS,
@@ -18,12 +18,9 @@ from fliphat.lab.experiments.catalog._parts import (
     playing_at_random,
     repeats,
 )
-from fliphat.lab.experiments.experiment import Experiment
-from fliphat.lab.experiments.output.sentences import span
-from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run import factories
-from fliphat.lab.experiments.run.recipe import Recipe
-from fliphat.lab.experiments.run.summary import Summary
+from fliphat.lab.experiments.cells import Recipe
+from fliphat.lab.experiments.experiment import Experiment, at_the_end, span
+from fliphat.lab.experiments.sweep import Summary
 
 #: Policies: the default, and what the first version had.
 PURSUIT: Final = "pursuit"
@@ -37,26 +34,17 @@ _SEEDS: Final = 20
 
 @dataclass(frozen=True)
 class Row:
-    """A world, what policies are told about it, and the mean regret that pursuit must not exceed.
-
-    Attributes
-    ----------
-    world : Recipe
-    floors, aims : dict of float to float
-        By epsilon: the regret that must be reached, and the one hoped for.
-    told : dict
-        Options of the policy that differ from those of the published world.
-    first_told : dict, optional
-        The same for the first version's fit, which does not know all options.
-    make : callable
-        What makes the policy.
-    """
+    """A world, what policies are told about it, and the mean regret that pursuit must not exceed."""
 
     world: Recipe
+    #: By epsilon: the regret that must be reached, and the one hoped for.
     floors: dict[float, float]
     aims: dict[float, float]
+    #: Options of the policy that differ from those of the published world.
     told: dict[str, Any] = field(default_factory=dict)
+    #: The same for the first version's fit, which does not know all options.
     first_told: dict[str, Any] | None = None
+    #: What makes the policy.
     make: Callable[..., Any] = factories.private
 
 
@@ -131,7 +119,7 @@ def _build(quick: bool) -> Experiment:
         repeats=repeats(quick, _SEEDS),
         first_seed=_FIRST_SEED,
         axis="epsilon",
-        explained="Regret in worlds that the paper does not have, beside what was asked for beforehand.",
+        explained="Regret in worlds that the paper does not have, beside targets that were set beforehand.",
         headline=_headline,
         panels=(_draw_budgets, _draw_worlds),
         published=_floor,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fliphat.lab.display.figure_style import label_lines, thousands
+from fliphat.lab.experiments import factories
 from fliphat.lab.experiments.catalog._parts import (
     EPSILONS,
     HELD_OUT,
@@ -20,13 +21,10 @@ from fliphat.lab.experiments.catalog._parts import (
     repeats,
 )
 from fliphat.lab.experiments.catalog.regret import PUBLISHED
-from fliphat.lab.experiments.experiment import Experiment
-from fliphat.lab.experiments.output.panels import BASELINES, draw_means, draw_published, sorted_by
-from fliphat.lab.experiments.output.sentences import span
-from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run import factories
-from fliphat.lab.experiments.run.recipe import Recipe
-from fliphat.lab.experiments.run.summary import Summary
+from fliphat.lab.experiments.cells import Recipe
+from fliphat.lab.experiments.experiment import Experiment, at_the_end, span
+from fliphat.lab.experiments.figures import BASELINES, draw_means, draw_published, sorted_by
+from fliphat.lab.experiments.sweep import Summary
 
 _ROUNDS: Final = 20_000
 # Policies, their colours and what the figure calls them.

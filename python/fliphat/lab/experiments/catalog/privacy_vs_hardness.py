@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from fliphat.environments import margin_family
-from fliphat.lab.display.figure_style import label_lines, thousands
-from fliphat.lab.display.palette import GREY
+from fliphat.lab.display.figure_style import GREY, label_lines, thousands
 from fliphat.lab.experiments.catalog._parts import (
     NO_PRIVACY,
     at_end,
@@ -18,12 +17,10 @@ from fliphat.lab.experiments.catalog._parts import (
     private,
     repeats,
 )
-from fliphat.lab.experiments.experiment import Experiment
-from fliphat.lab.experiments.output.panels import BASELINES, draw_means, legend, sorted_by
-from fliphat.lab.experiments.output.sentences import PRIVATE
-from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run.recipe import Recipe
-from fliphat.lab.experiments.run.summary import Summary
+from fliphat.lab.experiments.cells import Recipe
+from fliphat.lab.experiments.experiment import PRIVATE, Experiment, at_the_end
+from fliphat.lab.experiments.figures import BASELINES, draw_means, legend, sorted_by
+from fliphat.lab.experiments.sweep import Summary
 
 _ROUNDS: Final = 20_000
 # Margins of the problem: exponent, horizon, colour and marker.

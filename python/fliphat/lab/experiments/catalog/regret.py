@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fliphat.lab.experiments import factories
 from fliphat.lab.experiments.catalog._parts import (
     EPSILONS,
     HELD_OUT,
@@ -19,14 +20,19 @@ from fliphat.lab.experiments.catalog._parts import (
     private,
     repeats,
 )
-from fliphat.lab.experiments.experiment import Experiment
-from fliphat.lab.experiments.output.panels import draw_against_axis, draw_over_time
-from fliphat.lab.experiments.output.sentences import PAPER, PRIVATE, ends_of_axis, growth, means, span
-from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run import factories
-from fliphat.lab.experiments.run.cells import Cell
-from fliphat.lab.experiments.run.recipe import Recipe
-from fliphat.lab.experiments.run.summary import Summary
+from fliphat.lab.experiments.cells import Cell, Recipe
+from fliphat.lab.experiments.experiment import (
+    PAPER,
+    PRIVATE,
+    Experiment,
+    at_the_end,
+    ends_of_axis,
+    growth,
+    means,
+    span,
+)
+from fliphat.lab.experiments.figures import draw_against_axis, draw_over_time
+from fliphat.lab.experiments.sweep import Summary
 
 #: Read off the first figure, by epsilon. Its noise is smaller than a proof needs: see :mod:`fliphat.paper`.
 PUBLISHED: Final = {0.5: 10_900.0, 1.0: 5_600.0, 2.0: 2_900.0, 5.0: 1_250.0, 10.0: 700.0}

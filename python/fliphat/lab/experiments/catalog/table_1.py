@@ -7,15 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fliphat.lab.display.figure_style import epsilon_colours
-from fliphat.lab.display.palette import GREY
+from fliphat.lab.display.figure_style import GREY, epsilon_colours
+from fliphat.lab.experiments import factories
 from fliphat.lab.experiments.catalog._parts import DELTA, labels, linear, playing_at_random, private, repeats
-from fliphat.lab.experiments.experiment import Experiment
-from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run import factories
-from fliphat.lab.experiments.run.cells import Cell
-from fliphat.lab.experiments.run.recipe import Recipe
-from fliphat.lab.experiments.run.summary import Summary
+from fliphat.lab.experiments.cells import Cell, Recipe
+from fliphat.lab.experiments.experiment import Experiment, at_the_end
+from fliphat.lab.experiments.sweep import Summary
 
 _ROUNDS: Final = 20_000
 _DIMS: Final = (20, 400)
@@ -50,91 +47,68 @@ def _peer(name: str, **options: Any) -> Callable[[float, int], Recipe]:
 
 def _adac(epsilon: float, dim: int) -> Recipe:
     # Its determinant is looked at in every round of the paper; that takes d^3 a look.
-    every = 16 if dim < 100 else 128
-    return Recipe.of(factories.peer, name="AdaCOFUL", epsilon=epsilon, delta=DELTA, check_every=every)
+    return _peer("AdaCOFUL", check_every=16 if dim < 100 else 128)(epsilon, dim)
 
 
 def _rayleigh(epsilon: float, dim: int) -> Recipe:
-    return Recipe.of(
-        factories.peer,
-        name="RareSwitching",
-        epsilon=epsilon,
-        delta=DELTA,
-        switching="rayleigh",
-        horizon=_ROUNDS,
-        leaf=128 if dim < 100 else 512,
-    )
+    leaf = 128 if dim < 100 else 512
+    return _peer("RareSwitching", switching="rayleigh", horizon=_ROUNDS, leaf=leaf)(epsilon, dim)
 
 
 def _sgd(epsilon: float, dim: int) -> Recipe:
     return Recipe.of(factories.peer, name="HanSGD", epsilon=epsilon)
 
 
+def _ours(fit: str) -> Callable[[float, int], Recipe]:
+    return lambda epsilon, dim: private(epsilon, fit=fit)
+
+
+def _free(make: Callable[..., Any], **options: Any) -> Callable[[float, int], Recipe]:
+    return lambda epsilon, dim: Recipe.of(make, **options)
+
+
 _T: Final[dict[str, Any]] = {"horizon": _ROUNDS}
+_PUBLISHED: Final[dict[str, Any]] = {"calibration": "paper", **_T}
+_GREEDY: Final[dict[str, Any]] = {"optimistic": False}
+#: Privacy, what it protects and, where not all can be run, dimensions.
+_JOINT, _LOCAL, _KNOWN = ("joint", _ROUND), ("local", _CHOSEN), ("joint, known law", _ROUND)
+_SHUFFLED: Final = ("joint, local", _CHOSEN, _SMALL)
 _PRIVATE: Final = (
-    _Row("Shariff-Sheffet, published", _peer("ShariffSheffet", calibration="paper", **_T), "joint", _ROUND),
-    _Row("Shariff-Sheffet, calibrated", _peer("ShariffSheffet", **_T), "joint", _ROUND),
-    _Row("tree, greedy", _peer("ShariffSheffet", optimistic=False, **_T), "joint", _ROUND),
-    _Row("rare switching, blocks", _peer("RareSwitching"), "joint", _ROUND),
-    _Row("rare switching, Rayleigh", _rayleigh, "joint", _ROUND),
-    _Row("blocks, greedy", _peer("RareSwitching", optimistic=False), "joint", _ROUND),
+    _Row("Shariff-Sheffet, published", _peer("ShariffSheffet", **_PUBLISHED), *_JOINT),
+    _Row("Shariff-Sheffet, calibrated", _peer("ShariffSheffet", **_T), *_JOINT),
+    _Row("tree, greedy", _peer("ShariffSheffet", **_GREEDY, **_T), *_JOINT),
+    _Row("rare switching, blocks", _peer("RareSwitching"), *_JOINT),
+    _Row("rare switching, Rayleigh", _rayleigh, *_JOINT),
+    _Row("blocks, greedy", _peer("RareSwitching", **_GREEDY), *_JOINT),
     _Row("AdaC-OFUL", _adac, "rewards only", "reward; contexts are public"),
-    _Row("Zheng, published", _peer("ZhengLocal", calibration="paper", **_T), "local", _CHOSEN),
-    _Row("Zheng, calibrated, greedy", _peer("ZhengLocal", optimistic=False, **_T), "local", _CHOSEN),
-    _Row("Han LDP-OLS, calibrated", _peer("HanOLS"), "local", _CHOSEN),
+    _Row("Zheng, published", _peer("ZhengLocal", **_PUBLISHED), *_LOCAL),
+    _Row("Zheng, calibrated, greedy", _peer("ZhengLocal", **_GREEDY, **_T), *_LOCAL),
+    _Row("Han LDP-OLS, calibrated", _peer("HanOLS"), *_LOCAL),
     _Row("Han LDP-SGD", _sgd, "local, delta 0", _CHOSEN),
-    _Row("Chowdhury-Zhou, their code", _peer("ChowdhuryZhou", calibration="paper", **_T), "joint", _ROUND),
-    _Row("Chowdhury-Zhou, calibrated", _peer("ChowdhuryZhou", **_T), "joint", _ROUND),
-    _Row("batches, greedy", _peer("ChowdhuryZhou", optimistic=False, **_T), "joint", _ROUND),
-    _Row(
-        "Garcelon, published",
-        _peer("GarcelonShuffle", calibration="paper", **_T),
-        "joint, local",
-        _CHOSEN,
-        _SMALL,
-    ),
-    _Row("Garcelon, calibrated", _peer("GarcelonShuffle", **_T), "joint, local", _CHOSEN, _SMALL),
-    _Row(
-        "Garcelon, calibrated, greedy",
-        _peer("GarcelonShuffle", optimistic=False, **_T),
-        "joint, local",
-        _CHOSEN,
-        _SMALL,
-    ),
-    _Row(
-        "Hanna, published", _peer("HannaElimination", calibration="paper", **_T), "joint, known law", _ROUND
-    ),
-    _Row(
-        "Hanna, calibrated, no logarithms",
-        _peer("HannaElimination", optimistic=False, **_T),
-        "joint, known law",
-        _ROUND,
-    ),
-    _Row("Frank-Wolfe, published", _peer("PrivateFrankWolfe", calibration="paper", **_T), "joint", _ROUND),
-    _Row("Frank-Wolfe, calibrated", _peer("PrivateFrankWolfe", **_T), "joint", _ROUND),
-    _Row("moment, cut at L R", _peer("MomentGreedy", reward_scale=4.0), "joint", _ROUND),
-    _Row("moment", _peer("MomentGreedy"), "joint", _ROUND),
-    _Row("moment + threshold", _peer("MomentGreedy", sparsity=10), "joint", _ROUND),
-    _Row("FLIPHAT, iht", lambda epsilon, dim: private(epsilon, fit="iht"), "joint", _ROUND),
-    _Row("FLIPHAT, pursuit", lambda epsilon, dim: private(epsilon, fit="pursuit"), "joint", _ROUND),
+    _Row("Chowdhury-Zhou, their code", _peer("ChowdhuryZhou", **_PUBLISHED), *_JOINT),
+    _Row("Chowdhury-Zhou, calibrated", _peer("ChowdhuryZhou", **_T), *_JOINT),
+    _Row("batches, greedy", _peer("ChowdhuryZhou", **_GREEDY, **_T), *_JOINT),
+    _Row("Garcelon, published", _peer("GarcelonShuffle", **_PUBLISHED), *_SHUFFLED),
+    _Row("Garcelon, calibrated", _peer("GarcelonShuffle", **_T), *_SHUFFLED),
+    _Row("Garcelon, calibrated, greedy", _peer("GarcelonShuffle", **_GREEDY, **_T), *_SHUFFLED),
+    _Row("Hanna, published", _peer("HannaElimination", **_PUBLISHED), *_KNOWN),
+    _Row("Hanna, calibrated, no logarithms", _peer("HannaElimination", **_GREEDY, **_T), *_KNOWN),
+    _Row("Frank-Wolfe, published", _peer("PrivateFrankWolfe", **_PUBLISHED), *_JOINT),
+    _Row("Frank-Wolfe, calibrated", _peer("PrivateFrankWolfe", **_T), *_JOINT),
+    _Row("moment, cut at L R", _peer("MomentGreedy", reward_scale=4.0), *_JOINT),
+    _Row("moment", _peer("MomentGreedy"), *_JOINT),
+    _Row("moment + threshold", _peer("MomentGreedy", sparsity=10), *_JOINT),
+    _Row("FLIPHAT, iht", _ours("iht"), *_JOINT),
+    _Row("FLIPHAT, pursuit", _ours("pursuit"), *_JOINT),
 )
 
+_ESTC: Final[dict[str, Any]] = {"sparsity": 5, **_T}
 _NO_PRIVACY: Final = (
-    _Row("LinUCB", lambda epsilon, dim: Recipe.of(factories.linucb), "none", "nothing"),
-    _Row("Lasso", lambda epsilon, dim: Recipe.of(factories.lasso), "none", "nothing"),
-    _Row("thresholded Lasso", lambda epsilon, dim: Recipe.of(factories.thresholded_lasso), "none", "nothing"),
-    _Row(
-        "explore then commit",
-        lambda epsilon, dim: Recipe.of(factories.explore_then_commit, sparsity=5, horizon=_ROUNDS),
-        "none",
-        "nothing",
-    ),
-    _Row(
-        "doubly robust Lasso",
-        lambda epsilon, dim: Recipe.of(factories.doubly_robust_lasso),
-        "none",
-        "nothing",
-    ),
+    _Row("LinUCB", _free(factories.linucb), "none", "nothing"),
+    _Row("Lasso", _free(factories.lasso), "none", "nothing"),
+    _Row("thresholded Lasso", _free(factories.thresholded_lasso), "none", "nothing"),
+    _Row("explore then commit", _free(factories.explore_then_commit, **_ESTC), "none", "nothing"),
+    _Row("doubly robust Lasso", _free(factories.doubly_robust_lasso), "none", "nothing"),
     _Row("random", lambda epsilon, dim: playing_at_random(), "perfect", "everything"),
 )
 

@@ -1,4 +1,7 @@
-"""Functions of a server that play rounds and take rewards, each in one transaction and one round trip.
+"""What a server does to play rounds and to take rewards, each in one round trip.
+
+Playing is two transactions: the first counts the rounds and gives the counter's lock back before it is on
+disk, so that other workers need not wait for each other's disk; the second is empty and waits for the disk.
 
 The tables are those of :mod:`fliphat.policies.store.tables`. Every round is played under the lock of its
 episode's row: the statement that counts it gives it its number, and finds out whether its arm was chosen by
@@ -17,7 +20,15 @@ from typing import Final
 from fliphat.policies.engine.lifecycle import MAY, Phase
 from fliphat.policies.store.tables import tables
 
-__all__ = ["APPLICATION", "FUNCTIONS", "OTHER_KEY", "OTHER_USERS", "UNKNOWN_DECISION", "statements"]
+__all__ = [
+    "APPLICATION",
+    "FUNCTIONS",
+    "OTHER_KEY",
+    "OTHER_USERS",
+    "UNKNOWN_DECISION",
+    "procedures",
+    "statements",
+]
 
 #: What a worker's sessions call themselves, unless the address says otherwise.
 APPLICATION: Final = "fliphat"
@@ -34,69 +45,76 @@ ALTER TABLE fliphat_users SET (fillfactor = 80)
 """
 
 _PLAY: Final = """
-CREATE FUNCTION fliphat_play(
+CREATE PROCEDURE fliphat_count(
+    INOUT p_id bigint, p_durable boolean,
     p_episode integer, p_releases integer, p_opening bigint, p_limit bigint, p_attempt bigint,
     p_again boolean, p_users boolean, p_kind text, p_valid boolean[], p_owners bytea[], p_sparse boolean,
     p_columns bytea[], p_numbers bytea[], p_checksums bigint[], p_keys bytea[], p_shown integer[],
     p_probabilities double precision[], p_names text[], p_arms integer
-) RETURNS bigint LANGUAGE plpgsql AS $$
+) LANGUAGE plpgsql AS $$
 DECLARE
     played integer := cardinality(p_valid);
     number bigint;
     moment double precision := extract(epoch FROM now());
     keep boolean;
 BEGIN
-    -- The counter's lock is given back at once; who played waits for the disk afterwards, with all others.
-    PERFORM set_config('synchronous_commit', 'off', true);
-    IF p_again THEN
-        SELECT min(id) INTO number FROM fliphat_rounds WHERE attempt = p_attempt;
-        IF number IS NOT NULL THEN
-            RETURN number;
+    <<counting>>
+    BEGIN
+        -- The counter's lock is given back at once; who played waits for the disk afterwards.
+        PERFORM set_config('synchronous_commit', 'off', true);
+        IF p_again THEN
+            SELECT min(id) INTO p_id FROM fliphat_rounds WHERE attempt = p_attempt;
+            EXIT counting WHEN p_id IS NOT NULL;
         END IF;
-    END IF;
-    UPDATE fliphat_episodes SET filled = filled + played, phase = CASE
-            WHEN phase = '{open}' AND filled + played = room THEN '{full}' ELSE phase END
-        WHERE episode = p_episode AND releases = p_releases AND arms = p_arms AND phase IN ({play})
-            AND filled + played <= room
-        RETURNING first_round + filled - played INTO number;
-    IF NOT FOUND THEN
-        RETURN NULL;
-    END IF;
-    UPDATE fliphat_policy SET with_users = p_users, user_kind = p_kind
-        WHERE with_users IS NULL OR (with_users AND user_kind IS NULL AND p_users);
-    PERFORM 1 FROM fliphat_policy WHERE with_users = p_users AND user_kind IS NOT DISTINCT FROM p_kind;
-    IF NOT FOUND OR p_users <> (p_owners IS NOT NULL) THEN
-        RAISE EXCEPTION 'user ids differ' USING ERRCODE = 'FH002';
-    END IF;
-    IF p_owners IS NULL AND p_keys IS NULL THEN  -- in one statement, which is faster
-        INSERT INTO fliphat_rounds
-            SELECT number + i - 1, p_opening + number + i - 1, p_valid[i], p_sparse, p_attempt, moment, NULL,
-                CASE WHEN p_valid[i] THEN p_columns[i] END, CASE WHEN p_valid[i] THEN p_numbers[i] END,
-                CASE WHEN p_valid[i] THEN p_checksums[i] END
-            FROM generate_series(1, played) AS i;
-        RETURN p_opening + number;
-    END IF;
-    FOR i IN 1 .. played LOOP
-        keep := p_valid[i];
-        IF p_users THEN
-            INSERT INTO fliphat_users AS u VALUES (p_owners[i], 1)
-                ON CONFLICT (digest) DO UPDATE SET rounds = u.rounds + 1
-                RETURNING keep AND rounds <= p_limit INTO keep;
+        UPDATE fliphat_episodes SET filled = filled + played, phase = CASE
+                WHEN phase = '{open}' AND filled + played = room THEN '{full}' ELSE phase END
+            WHERE episode = p_episode AND releases = p_releases AND arms = p_arms AND phase IN ({play})
+                AND filled + played <= room
+            RETURNING first_round + filled - played INTO number;
+        IF NOT FOUND THEN
+            RETURN;
         END IF;
-        INSERT INTO fliphat_rounds VALUES (
-            number + i - 1, p_opening + number + i - 1, keep, p_sparse, p_attempt, moment, p_owners[i],
-            CASE WHEN keep THEN p_columns[i] END, CASE WHEN keep THEN p_numbers[i] END,
-            CASE WHEN keep THEN p_checksums[i] END
-        );
-        IF p_keys[i] IS NOT NULL THEN
-            INSERT INTO fliphat_keys VALUES (p_keys[i], p_opening + number + i - 1, p_shown[i], p_valid[i],
-                p_episode, p_probabilities[i], p_names[i]) ON CONFLICT DO NOTHING;
-            IF NOT FOUND THEN
-                RAISE EXCEPTION 'the key was played' USING ERRCODE = 'FH001';
+        p_id := p_opening + number;
+        UPDATE fliphat_policy SET with_users = p_users, user_kind = p_kind
+            WHERE with_users IS NULL OR (with_users AND user_kind IS NULL AND p_users);
+        PERFORM 1 FROM fliphat_policy WHERE with_users = p_users AND user_kind IS NOT DISTINCT FROM p_kind;
+        IF NOT FOUND OR p_users <> (p_owners IS NOT NULL) THEN
+            RAISE EXCEPTION 'user ids differ' USING ERRCODE = 'FH002';
+        END IF;
+        IF p_owners IS NULL AND p_keys IS NULL THEN  -- in one statement, which is faster
+            INSERT INTO fliphat_rounds
+                SELECT number + i - 1, p_opening + number + i - 1, p_valid[i], p_sparse, p_attempt, moment,
+                    NULL, CASE WHEN p_valid[i] THEN p_columns[i] END,
+                    CASE WHEN p_valid[i] THEN p_numbers[i] END,
+                    CASE WHEN p_valid[i] THEN p_checksums[i] END
+                FROM generate_series(1, played) AS i;
+            EXIT counting;
+        END IF;
+        FOR i IN 1 .. played LOOP
+            keep := p_valid[i];
+            IF p_users THEN
+                INSERT INTO fliphat_users AS u VALUES (p_owners[i], 1)
+                    ON CONFLICT (digest) DO UPDATE SET rounds = u.rounds + 1
+                    RETURNING keep AND rounds <= p_limit INTO keep;
             END IF;
-        END IF;
-    END LOOP;
-    RETURN p_opening + number;
+            INSERT INTO fliphat_rounds VALUES (
+                number + i - 1, p_opening + number + i - 1, keep, p_sparse, p_attempt, moment, p_owners[i],
+                CASE WHEN keep THEN p_columns[i] END, CASE WHEN keep THEN p_numbers[i] END,
+                CASE WHEN keep THEN p_checksums[i] END
+            );
+            IF p_keys[i] IS NOT NULL THEN
+                INSERT INTO fliphat_keys VALUES (p_keys[i], p_opening + number + i - 1, p_shown[i],
+                    p_valid[i], p_episode, p_probabilities[i], p_names[i]) ON CONFLICT DO NOTHING;
+                IF NOT FOUND THEN
+                    RAISE EXCEPTION 'the key was played' USING ERRCODE = 'FH001';
+                END IF;
+            END IF;
+        END LOOP;
+    END;
+    COMMIT;
+    IF p_durable THEN  -- a transaction of its own, which returns when all before it in the log is durable
+        PERFORM pg_logical_emit_message(true, 'fliphat', '');
+    END IF;
 END $$
 """
 
@@ -162,14 +180,18 @@ END $$
 """
 
 #: The names of all functions.
-FUNCTIONS: Final = ("fliphat_play", "fliphat_reward")
+FUNCTIONS: Final = ("fliphat_count", "fliphat_reward")
+
+
+def procedures() -> str:
+    """Return what plays rounds and takes rewards."""
+    made = _PLAY + ";" + _REWARD
+    for act in ("play", "reward"):
+        phases = ", ".join(f"'{phase}'" for phase in sorted(MAY[act]))
+        made = made.replace(f"{{{act}}}", phases)
+    return made.replace("{open}", Phase.OPEN).replace("{full}", Phase.FULL)
 
 
 def statements() -> str:
     """Return everything that a new policy's schema gets, in the order in which it can be created."""
-    functions = _PLAY + ";" + _REWARD
-    for act in ("play", "reward"):
-        phases = ", ".join(f"'{phase}'" for phase in sorted(MAY[act]))
-        functions = functions.replace(f"{{{act}}}", phases)
-    functions = functions.replace("{open}", Phase.OPEN).replace("{full}", Phase.FULL)
-    return ";\n".join([*tables("bigint"), _STORAGE, functions])
+    return ";\n".join([*tables("bigint"), _STORAGE, procedures()])

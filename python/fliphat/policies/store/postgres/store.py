@@ -25,8 +25,8 @@ from fliphat.policies.engine.age import AgeLimit
 from fliphat.policies.engine.keeping import EpisodeRow, Key, PackedRound
 from fliphat.policies.engine.lifecycle import MAY, Phase
 from fliphat.policies.engine.rows import ChosenRows
-from fliphat.policies.store.postgres import schema, wire
-from fliphat.policies.store.postgres.connections import Busy, Connection, Connections
+from fliphat.policies.store.postgres import schema
+from fliphat.policies.store.postgres.connections import Array, Busy, Connection, Connections, array
 from fliphat.policies.store.rounds import contents_checksum, packed
 from fliphat.policies.store.sql import SqlStore, Transaction, Work, episodes_in, write_life
 from fliphat.policies.types import Decision, StoreError
@@ -36,18 +36,15 @@ __all__ = ["Age", "PostgresStore", "reading"]
 _Result = TypeVar("_Result")
 _CLAIM_LOCK: Final = 2  # the last part of the number of this policy's lock among the advisory ones
 
-_PLAY: Final = wire.function(
-    "fliphat_play",
-    (
-        *("integer", "integer", "bigint", "bigint", "bigint", "boolean", "boolean", "text", "boolean[]"),
-        *("bytea[]", "boolean", "bytea[]", "bytea[]", "bigint[]", "bytea[]", "integer[]"),
-        *("double precision[]", "text[]", "integer"),
-    ),
+_PLAY: Final = (
+    b"CALL fliphat_count(NULL, %s::boolean, %s::integer, %s::integer, %s::bigint, %s::bigint, %s::bigint,"
+    b" %s::boolean, %s::boolean, %s::text, %s::boolean[], %s::bytea[], %s::boolean, %s::bytea[], %s::bytea[],"
+    b" %s::bigint[], %s::bytea[], %s::integer[], %s::double precision[], %s::text[], %s::integer)"
 )
-_AGAIN: Final = 5  # the place among its arguments of whether it may have been called before
-_REWARD: Final = wire.function(
-    "fliphat_reward",
-    ("bigint[]", "double precision[]", "bigint", "bigint", "boolean", "bigint", "double precision"),
+_AGAIN: Final = 6  # the place among its arguments of whether it may have been called before
+_REWARD: Final = (
+    b"SELECT fliphat_reward(%s::bigint[], %s::double precision[], %s::bigint, %s::bigint, %s::boolean,"
+    b" %s::bigint, %s::double precision)"
 )
 #: An empty transaction that returns when everything before it in the log is durable.
 _WAIT_FOR_DISK: Final = b"SELECT pg_logical_emit_message(true, 'fliphat', '')"
@@ -149,6 +146,8 @@ class PostgresStore(SqlStore):
             if not found:
                 tx.script(schema.statements())
                 self.make(tx, policy, options, secret, room, arms)
+            elif not tx.all("SELECT to_regproc('fliphat_count') IS NOT NULL, 0")[0][0]:
+                tx.script(schema.procedures().replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"))
             kept = self.join(tx, policy, options)
             ((self._locks,),) = tx.all("SELECT ('fliphat_policy'::regclass::oid::bigint) << 8")
             return kept
@@ -240,26 +239,24 @@ class PostgresStore(SqlStore):
         keyed = any(one.key is not None for one in rounds)
         sums = [contents_checksum(one.columns, one.numbers) for one in rounds]
         given = [
-            *(wire.integer(row.episode), wire.integer(row.releases), wire.bigint(first), wire.bigint(limit)),
-            *(wire.bigint(secrets.randbits(62)), None, wire.boolean(owned), wire.text(kind)),
-            wire.booleans([one.valid for one in rounds]),
-            wire.bytes_array([one.owner for one in rounds]) if owned else None,
-            wire.boolean(sparse),
-            wire.bytes_array([one.columns for one in rounds]) if sparse else None,
-            wire.bytes_array([one.numbers for one in rounds]),
-            wire.numbers(sums, "bigint"),
+            *(self._durable, row.episode, row.releases, first, limit, secrets.randbits(62), None),
+            *(owned, kind, array("boolean", [one.valid for one in rounds])),
+            array("bytea", [one.owner for one in rounds]) if owned else None,
+            sparse,
+            array("bytea", [one.columns for one in rounds]) if sparse else None,
+            array("bytea", [one.numbers for one in rounds]),
+            array("bigint", sums),
             *((None,) * 4 if not keyed else _packed_keys(rounds)),
-            wire.integer(row.arms),
+            row.arms,
         ]
 
         def send(connection: Connection, again: bool) -> int | None:
-            given[_AGAIN] = wire.boolean(again)
-            calls: list[wire.Call] = [(_PLAY, given)]
-            if self._durable:
-                calls.append((_WAIT_FOR_DISK, []))
-            first_id = wire.send(connection, calls)[0]
+            given[_AGAIN] = again
+            answer = connection.execute(_PLAY, given, binary=True).fetchone()
             faults.reached("played")
-            return None if first_id is None else int.from_bytes(first_id, "big")
+            assert answer is not None
+            first_id: int | None = answer[0]
+            return first_id
 
         return self._connections.run(send)
 
@@ -277,22 +274,20 @@ class PostgresStore(SqlStore):
     def reward(self, ids: list[int], rewards: list[float | None], timeout: Age) -> list[int]:
         """Keep rewards: 1 if it was taken, 0 if late, 2 if it is a second one or None; unknown ids raise."""
         order = sorted(range(len(ids)), key=ids.__getitem__)  # so that two batches can't wait for each other
-        given = [
-            wire.numbers([ids[i] for i in order], "bigint"),
-            wire.numbers([rewards[i] for i in order], "double"),
-            wire.bigint(secrets.randbits(62)),
-            wire.bigint(self._claim_lock),
-            wire.boolean(self._durable),
-            wire.bigint(timeout.rounds),
-            wire.double(timeout.seconds),
-        ]
+        given = (
+            array("bigint", [ids[i] for i in order]),
+            array("double", [rewards[i] for i in order]),
+            *(secrets.randbits(62), self._claim_lock, self._durable, timeout.rounds, timeout.seconds),
+        )
 
-        def send(connection: Connection, again: bool) -> bytes | None:
-            (answer,) = wire.send(connection, [(_REWARD, given)])
+        def send(connection: Connection, again: bool) -> list[int]:
+            answer = connection.execute(_REWARD, given, binary=True).fetchone()
             faults.reached("rewarded")
-            return answer
+            assert answer is not None
+            told: list[int] = answer[0]
+            return told
 
-        told = wire.read_integers(self._connections.run(send) or b"")
+        told = self._connections.run(send)
         outcome = [0] * len(ids)
         for i, one in zip(order, told, strict=True):
             outcome[i] = one
@@ -455,23 +450,24 @@ def reading(url: str) -> Iterator[Transaction]:
     """Give one moment of a database's policy, in a transaction that can't write and that nobody waits for."""
     connections = Connections(url)
     try:
-        with connections.one() as connection:
-            found = connection.execute(b"SELECT to_regclass('fliphat_policy') IS NOT NULL").fetchone()
-            if not found or not found[0]:
-                raise StoreError("there is no policy in this database")
-            with connections.told(), connection.transaction():
-                connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield _Transaction(connection)
+        is_there = b"SELECT to_regclass('fliphat_policy') IS NOT NULL"
+        # A server that restarts is waited for; one that does so in the middle of the moment is told of.
+        found = connections.run(lambda connection, again: connection.execute(is_there).fetchone())
+        if not found or not found[0]:
+            raise StoreError("there is no policy in this database")
+        with connections.told(), connections.one() as connection, connection.transaction():
+            connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield _Transaction(connection)
     finally:
         connections.close()
 
 
-def _packed_keys(rounds: Sequence[PackedRound]) -> tuple[bytes | None, ...]:
+def _packed_keys(rounds: Sequence[PackedRound]) -> tuple[Array, ...]:
     keys = [one.key for one in rounds]
     names = [None if key is None or key.name is None else json.dumps(key.name) for key in keys]
     return (
-        wire.bytes_array([None if key is None else key.digest for key in keys]),
-        wire.numbers([None if key is None else key.arm for key in keys], "integer"),
-        wire.numbers([None if key is None else key.probability for key in keys], "double"),
-        wire.texts(names),
+        array("bytea", [None if key is None else key.digest for key in keys]),
+        array("integer", [None if key is None else key.arm for key in keys]),
+        array("double", [None if key is None else key.probability for key in keys]),
+        array("text", names),
     )

@@ -108,7 +108,7 @@ class SharedEngine(Engine):
         self._drawing = threading.Lock()
         self._combined_rounds = Combined(self._play_group, _same_call)
         self._combined_rewards = Combined(self._reward_group, _other_decision)
-        self._refreshing, self._closing = threading.Lock(), threading.Lock()
+        self._refreshing, self._claiming, self._closing = (threading.Lock() for _ in range(3))
         self._looked = 0.0  # when the last look began
         self.database = PostgresStore(
             *(str(store.where), self.settings, store.durability, policy, store.to_record()),
@@ -183,6 +183,12 @@ class SharedEngine(Engine):
         """Whether no round can be played before another worker has released, as it was last looked at."""
         row = self._view.row
         return row.phase is Phase.AHEAD and row.filled == row.room
+
+    def require_alive(self) -> None:
+        """See :class:`Engine`; as it was last looked at."""
+        view = self._view
+        if view.row.phase is Phase.REFUSED or (view.due is not None and view.due.phase is Phase.REFUSED):
+            raise not_newest()
 
     # Rounds
 
@@ -386,9 +392,8 @@ class SharedEngine(Engine):
             if view.to_close:  # also what a worker showed that ended then
                 self._close(view)
                 view = self._look()
+            self.require_alive()
             row = view.row
-            if row.phase is Phase.REFUSED or (view.due is not None and view.due.phase is Phase.REFUSED):
-                raise not_newest()
             full = row.phase is Phase.FULL
             if full or (view.due is not None and self._may_ask(view, count)):
                 released, view = self._release(view, row if full else view.due), self._look()
@@ -434,16 +439,23 @@ class SharedEngine(Engine):
             return True
         if self.ages.retention is not None:
             self.expire()  # rows that waited too long for somebody to fit them
-        try:
-            life = self.database.step(
-                due.episode,
-                "claim",
-                next_room=self.fit.least_rows(due.episode + 1),
-                owner=secrets.token_hex(8),
-                lease=lifecycle.LEASE,
-            )
-        except StepRefused:
-            return False  # another worker's lease is not over, or it was faster
+        # One thread of a worker asks; the others learn of its claim, and play ahead or wait.
+        with self._claiming:
+            episodes = {one.episode: one.life for one in (self._view.due, self._view.row) if one is not None}
+            if episodes.get(due.episode) != due.life:
+                return False
+            life: Life | None = None
+            with contextlib.suppress(StepRefused):  # another worker's lease is not over, or it was faster
+                life = self.database.step(
+                    due.episode,
+                    "claim",
+                    next_room=self.fit.least_rows(due.episode + 1),
+                    owner=secrets.token_hex(8),
+                    lease=lifecycle.LEASE,
+                )
+            self._look()
+        if life is None:
+            return False
         with self._renewing(due.episode, life):
             self._fit_and_commit(view, due, life)
         return True

@@ -8,19 +8,17 @@ import numpy as np
 import pytest
 
 from fliphat import reference
-from fliphat.lab.peers.statistics import (
-    Batches,
-    Blocks,
+from fliphat.lab.peers.rules import Batches, Blocks, Local, Tree
+from fliphat.lab.peers.sums import (
+    RADIUS,
     GramAndMoment,
-    Local,
     Moments,
     Noise,
     SecondMoments,
-    Tree,
     bought,
+    ceil_root_two,
     price,
 )
-from fliphat.lab.peers.statistics.moments import RADIUS, ceil_root_two
 from fliphat.privacy import composition
 from fliphat.reference import _fits as fit_twins
 

@@ -14,7 +14,7 @@ from fliphat.environments import Environment, SparseLinear, sparse_truth
 from fliphat.fit.options import named
 from fliphat.lab import baselines, peers
 from fliphat.lab.baselines.baseline import Baseline
-from fliphat.lab.experiments.run.recipe import stable_name
+from fliphat.lab.experiments.cells import stable_name
 from fliphat.paper import Fliphat
 from fliphat.privacy.guarantee import PrivacyWarning
 

@@ -1,8 +1,17 @@
-"""What is summed: integers of each row, cut to a ball. Private: nothing here leaves without noise.
+"""Noisy sums of rows: what is summed, in integers, the draw on it, and what that costs.
 
 Each statistic says how far replacing one row can move it, as the parts of one Gaussian vector
 (:class:`fliphat.privacy.priced.Part`). Contexts and rewards may be anything: what is too long is cut, and a
 row whose length is not a finite number counts as zeros.
+
+A row takes part in at most `nodes` noisy sums, released one after the other, later ones for arms that depend
+on earlier ones. Gaussian mechanisms composed adaptively cost no more than one whose squared shift is the sum
+(Dong, Roth, Su 2022, corollary 3.3), so a row costs one ``composition.Gaussian`` whose ``mu**2`` is `nodes`
+times that of one sum: exactly priced, for a tree as for a block.
+
+References
+----------
+J. Dong, A. Roth, W. Su (2022). Gaussian Differential Privacy. JRSS B 84 (1), arXiv:1905.02383.
 """
 
 from __future__ import annotations
@@ -16,7 +25,8 @@ import numpy.typing as npt
 
 from fliphat import arguments, kernels
 from fliphat.kernels import _fits as fit_kernels
-from fliphat.privacy.priced import Part, VectorNoise
+from fliphat.privacy import composition
+from fliphat.privacy.priced import Part, PricedRelease, VectorNoise, fit_scales
 
 #: Radius of the ball that rows are cut to, in integers: the largest that the kernels take.
 RADIUS: Final = 2**15 - 1
@@ -29,16 +39,10 @@ _Floats = npt.NDArray[np.float64]
 
 
 class Statistic(ABC):
-    """Integers of rows and rewards that are added up.
-
-    Attributes
-    ----------
-    dim : int
-    size : int
-        How many integers.
-    """
+    """Integers of rows and rewards that are added up."""
 
     dim: int
+    #: How many integers.
     size: int
 
     @abstractmethod
@@ -74,16 +78,10 @@ class SecondMoments(Statistic):
     least ``sqrt(2) * sigma``. So the shifts, in standard deviations, have a squared norm of at most
     ``2 B^4 / (2 sigma^2) = B^4 / sigma^2``. The reward's own square is not released.
 
-    Parameters
-    ----------
-    dim : int
-    context_norm : float
-        L, public.
-    reward_clip : float
-        R, public.
-    reward_share : float
-        kappa: squared length of a reward at its clip, relative to that of a context at its norm. More of it
-        makes X'y more accurate and X'X less.
+    `context_norm`: L, public.
+    `reward_clip`: R, public.
+    `reward_share`: kappa: squared length of a reward at its clip, relative to that of a context at its
+    norm. More of it makes X'y more accurate and X'X less.
     """
 
     def __init__(
@@ -143,12 +141,8 @@ class Moments(Statistic):
     Replacing one row moves the sum by at most ``2 B`` in l2 norm. That holds as well if contexts are public
     and the rewards alone are private.
 
-    Parameters
-    ----------
-    dim : int
-    product_clip : float
-        C, public: ``|x y|_2`` is cut here. The bound L R of the worst row is far above what rows usually
-        have.
+    `product_clip`: C, public: ``|x y|_2`` is cut here. The bound L R of the worst row is far above what
+    rows usually have.
     """
 
     def __init__(self, dim: int, *, product_clip: float) -> None:
@@ -191,11 +185,7 @@ class GramAndMoment(Statistic):
     by at most ``sqrt(2) B^2`` and the moment by ``2 B``. :class:`SecondMoments` is cheaper: there the two
     moves can't be largest at once.
 
-    Parameters
-    ----------
-    dim : int
-    context_norm, reward_clip : float
-        L and R: contexts are cut to L, products to L R.
+    `context_norm`, `reward_clip`: L and R: contexts are cut to L, products to L R.
     """
 
     def __init__(self, dim: int, *, context_norm: float, reward_clip: float) -> None:
@@ -235,3 +225,65 @@ class GramAndMoment(Statistic):
     def gram_deviation(self, noise: VectorNoise) -> float:
         """Return the standard deviation of one release's noise in X'X, in the rows' units."""
         return noise.parts[0].sigma / self.context_scale**2
+
+
+#: Starting scales of a search in which only ratios matter: enough digits, and room to grow.
+_TEMPLATE = 10**9
+
+
+def price(
+    statistic: Statistic, nodes: int, *, epsilon: float, delta: float, ratios: tuple[float, ...] = (1.0,)
+) -> PricedRelease:
+    """Return the smallest noise at which a row's `nodes` noisy sums are (epsilon, delta)-DP.
+
+    `nodes`: noisy sums that a row takes part in.
+    `epsilon`, `delta`: delta above 0: the noise is Gaussian.
+    `ratios`: relative sizes of the statistic's standard deviations.
+
+    Examples
+    --------
+    >>> from fliphat.lab.peers.sums import Moments
+    >>> release = price(Moments(2, product_clip=1.0), 1, epsilon=1.0, delta=0.01)
+    >>> release.price <= 0.01, round(float(release.noise[0].mu_squared) ** 0.5, 3)
+    (True, 0.533)
+    """
+    if not delta > 0:
+        raise ValueError(f"delta must be above 0 for Gaussian noise, got {delta!r}")
+    template = statistic.noise(nodes, *(round(_TEMPLATE * ratio) for ratio in ratios))
+    return fit_scales((template,), epsilon=epsilon, delta=delta)
+
+
+def bought(noise: VectorNoise, delta: float) -> float:
+    """Return the epsilon that noise really buys at `delta`, whatever its formula claimed; may be infinite."""
+    (event,) = noise.events(1)
+    return composition.epsilon(delta, [event])
+
+
+class Noise:
+    """Noise for the integers of one statistic, drawn anew for every sum.
+
+    Without a generator the kernel draws, exactly, with bits of the operating system. With one, NumPy draws
+    from the same law up to a float's rounding: for simulation, where nothing is private.
+    """
+
+    def __init__(self, statistic: Statistic, noise: VectorNoise, rng: np.random.Generator | None) -> None:
+        self.noise = noise
+        self._sigmas = statistic.spread(noise)
+        self._rng = rng
+
+    def __call__(self, sums: npt.NDArray[np.int64], times: int = 1) -> npt.NDArray[np.float64]:
+        """Return sums with noise, public from here on; with `times`, that many independent noises."""
+        if times > 1 and self._rng is not None:
+            # The sum of so many normals, drawn at once: rows of a simulation protect nobody.
+            scales = self._sigmas * math.sqrt(times)
+            return np.asarray(sums + np.rint(self._rng.normal(size=len(sums)) * scales), np.float64)
+        released = self._drawn(sums)
+        for _ in range(times - 1):
+            released += self._drawn(np.zeros_like(sums))
+        return released
+
+    def _drawn(self, sums: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        if self._rng is None:
+            return kernels.gaussian_release(sums, self._sigmas).astype(np.float64)
+        noise: npt.NDArray[np.float64] = np.rint(self._rng.normal(size=len(sums)) * self._sigmas)
+        return sums + noise

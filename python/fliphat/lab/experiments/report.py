@@ -13,10 +13,9 @@ from typing import Any
 from fliphat import FLIPHAT, __version__
 from fliphat.html import pairs, table
 from fliphat.lab.display.page import page, picture, versions
-from fliphat.lab.experiments.experiment import Experiment
-from fliphat.lab.experiments.output.figures import draw
-from fliphat.lab.experiments.output.table import at_the_end, table_rows
-from fliphat.lab.experiments.run.summary import Summary
+from fliphat.lab.experiments.experiment import Experiment, at_the_end, table_rows
+from fliphat.lab.experiments.figures import draw
+from fliphat.lab.experiments.sweep import Summary
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -36,45 +36,54 @@ Draw: TypeAlias = Callable[..., _Floats]
 
 @dataclass(frozen=True, eq=False)
 class ReleasedSums:
-    """Public: a weighted sum of noisy sums.
-
-    Attributes
-    ----------
-    values : ndarray of float64
-    rows : float
-        Rows in it, weighted.
-    nodes : float
-        Its noise's variance, in units of one noisy sum's.
-    """
+    """Public: a weighted sum of noisy sums."""
 
     values: _Floats
+    #: Rows in it, weighted.
     rows: float
+    #: Its noise's variance, in units of one noisy sum's.
     nodes: float
 
 
-class Running(ABC):
-    """The state of a rule: what was released, and in a tree the private sums of nodes that grow."""
+class Running:
+    """The state of a rule: noisy sums, weighted and added up.
 
-    @abstractmethod
+    With `each_row` every row has a noise of its own; where sums are forgotten only the last block counts.
+    """
+
+    def __init__(
+        self, draw: Draw, noise_rows: float = 0.0, *, each_row: bool = False, forget: bool = False
+    ) -> None:
+        self._draw, self._noise_rows = draw, noise_rows
+        self._each_row, self._forget = each_row, forget
+        self._total: ReleasedSums | None = None
+
     def add(self, sums: _Integers, rows: int) -> ReleasedSums:
         """Take in the private sums of the rows between two boundaries."""
+        before = None if self._forget else self._total
+        before = before or ReleasedSums(np.zeros(len(sums)), 0.0, 0.0)
+        noisy = self._draw(sums, times=rows) if self._each_row else self._draw(sums)
+        weight = rows / (rows + self._noise_rows)
+        noises = rows if self._each_row else weight**2
+        self._total = ReleasedSums(
+            before.values + weight * noisy, before.rows + weight * rows, before.nodes + noises
+        )
+        return self._total
 
 
 class Rule(ABC):
     """When sums are released, and how they are put together."""
 
-    @property
-    @abstractmethod
-    def nodes(self) -> int:
-        """In how many noisy sums one row takes part, at most."""
+    #: In how many noisy sums one row takes part, at most.
+    nodes: int = 1
 
     @abstractmethod
     def after(self, rounds: int) -> int:
         """Return the round at which the sum of the rows after `rounds` is released: public."""
 
-    @abstractmethod
     def running(self, draw: Draw) -> Running:
         """Return the state at the beginning."""
+        return Running(draw)
 
 
 @dataclass(frozen=True)
@@ -85,15 +94,6 @@ class Blocks(Rule):
     the noise; sums are weighted by ``n_k / (n_k + b / a)``, which is best for the mean. Without noise all
     weights are 1.
 
-    Parameters
-    ----------
-    first : int
-        Rounds before the first release.
-    growth : float
-        From one boundary to the next.
-    noise_rows : float
-        b / a: so many rows have a sampling variance as large as one noise's. Public.
-
     Examples
     --------
     >>> rule = Blocks(first=100)
@@ -101,19 +101,17 @@ class Blocks(Rule):
     (100, 200, 400, 1)
     """
 
+    #: Rounds before the first release.
     first: int
+    #: From one boundary to the next.
     growth: float = 2.0
+    #: b / a: so many rows have a sampling variance as large as one noise's. Public.
     noise_rows: float = 0.0
 
     def __post_init__(self) -> None:
         arguments.integer("first", self.first, 1, 2**40)
         arguments.within("growth", self.growth, 1.01, 1e6)
         arguments.within("noise_rows", self.noise_rows, 0.0, 1e300)
-
-    @property
-    def nodes(self) -> int:
-        """One."""
-        return 1
 
     def after(self, rounds: int) -> int:
         """Return the next boundary."""
@@ -124,54 +122,22 @@ class Blocks(Rule):
 
     def running(self, draw: Draw) -> Running:
         """Return the state at the beginning."""
-        return _Weighted(draw, self.noise_rows)
-
-
-@dataclass
-class _Weighted(Running):
-    """Noisy sums of blocks, weighted and added up."""
-
-    draw: Draw
-    noise_rows: float
-    total: ReleasedSums | None = None
-
-    def add(self, sums: _Integers, rows: int) -> ReleasedSums:
-        noisy = self.draw(sums)
-        weight = rows / (rows + self.noise_rows)
-        before = self.total or ReleasedSums(np.zeros(len(sums)), 0.0, 0.0)
-        self.total = ReleasedSums(
-            before.values + weight * noisy, before.rows + weight * rows, before.nodes + weight**2
-        )
-        return self.total
+        return Running(draw, self.noise_rows)
 
 
 @dataclass(frozen=True)
 class Batches(Rule):
-    """Batches of one size; each row is in one batch, and noisy sums of batches are added up.
+    """Batches of one size; each row is in one batch, and noisy sums of batches are added up."""
 
-    Parameters
-    ----------
-    size : int
-        Rounds of a batch.
-    """
-
+    #: Rounds of a batch.
     size: int
 
     def __post_init__(self) -> None:
         arguments.integer("size", self.size, 1, 2**40)
 
-    @property
-    def nodes(self) -> int:
-        """One."""
-        return 1
-
     def after(self, rounds: int) -> int:
         """Return the next boundary."""
         return (rounds // self.size + 1) * self.size
-
-    def running(self, draw: Draw) -> Running:
-        """Return the state at the beginning."""
-        return _Weighted(draw, 0.0)
 
 
 @dataclass(frozen=True)
@@ -181,16 +147,11 @@ class Tree(Rule):
     Leaf j ends a node of ``2^i`` leaves, where i is the number of zeros at the end of j's binary number. The
     node is released then, once, and its prefix is the sum of the nodes of j's ones. A row is in at most one
     node a level, hence in at most `nodes` of them.
-
-    Parameters
-    ----------
-    leaf : int
-        Rounds of a leaf.
-    horizon : int
-        Rounds that the noise suffices for; more are refused.
     """
 
+    #: Rounds of a leaf.
     leaf: int
+    #: Rounds that the noise suffices for; more are refused.
     horizon: int
 
     def __post_init__(self) -> None:
@@ -198,7 +159,7 @@ class Tree(Rule):
         arguments.integer("horizon", self.horizon, self.leaf, 2**40)
 
     @property
-    def nodes(self) -> int:
+    def nodes(self) -> int:  # type: ignore[override]
         """Levels: as many as the number of leaves has binary digits."""
         return (self.horizon // self.leaf).bit_length()
 
@@ -211,30 +172,28 @@ class Tree(Rule):
         return _Counter(draw, self.nodes)
 
 
-@dataclass
 class _Counter(Running):
-    draw: Draw
-    levels: int
-    leaves: int = 0
-    rows: int = 0
-    #: Private sums and released ones of the nodes of the current prefix, by level.
-    sums: dict[int, _Integers] = field(default_factory=dict)
-    noisy: dict[int, _Floats] = field(default_factory=dict)
+    """The state of a tree: private sums and released ones of the nodes of the current prefix, by level."""
+
+    def __init__(self, draw: Draw, levels: int) -> None:
+        super().__init__(draw)
+        self._levels, self._leaves, self._rows = levels, 0, 0
+        self._sums: dict[int, _Integers] = {}
+        self._noisy: dict[int, _Floats] = {}
 
     def add(self, sums: _Integers, rows: int) -> ReleasedSums:
-        self.leaves += 1
-        self.rows += rows
-        level = (self.leaves & -self.leaves).bit_length() - 1
-        if level >= self.levels:
-            raise ValueError(f"rounds must be within the horizon of a tree of {self.levels} levels")
+        self._leaves += 1
+        self._rows += rows
+        level = (self._leaves & -self._leaves).bit_length() - 1
+        if level >= self._levels:
+            raise ValueError(f"rounds must be within the horizon of a tree of {self._levels} levels")
         node = sums.copy()
         for below in range(level):
-            node += self.sums.pop(below)
-            del self.noisy[below]
-        self.sums[level], self.noisy[level] = node, self.draw(node)
-        return ReleasedSums(
-            np.sum(list(self.noisy.values()), axis=0), float(self.rows), float(len(self.noisy))
-        )
+            node += self._sums.pop(below)
+            del self._noisy[below]
+        self._sums[level], self._noisy[level] = node, self._draw(node)
+        prefix = np.sum(list(self._noisy.values()), axis=0)
+        return ReleasedSums(prefix, float(self._rows), float(len(self._noisy)))
 
 
 @dataclass(frozen=True)
@@ -243,22 +202,13 @@ class Local(Rule):
 
     The server looks at the sum after a tenth more rounds, at last every `longest`: that is post-processing,
     and only saves time.
-
-    Parameters
-    ----------
-    longest : int
-        Rounds between two looks, at most.
     """
 
+    #: Rounds between two looks, at most.
     longest: int = 200
 
     def __post_init__(self) -> None:
         arguments.integer("longest", self.longest, 1, 2**40)
-
-    @property
-    def nodes(self) -> int:
-        """One."""
-        return 1
 
     def after(self, rounds: int) -> int:
         """Return the next look."""
@@ -266,16 +216,4 @@ class Local(Rule):
 
     def running(self, draw: Draw) -> Running:
         """Return the state at the beginning."""
-        return _Summed(draw)
-
-
-@dataclass
-class _Summed(Running):
-    draw: Draw
-    total: ReleasedSums | None = None
-
-    def add(self, sums: _Integers, rows: int) -> ReleasedSums:
-        before = self.total or ReleasedSums(np.zeros(len(sums)), 0.0, 0.0)
-        noisy = self.draw(sums, times=rows)
-        self.total = ReleasedSums(before.values + noisy, before.rows + rows, before.nodes + rows)
-        return self.total
+        return Running(draw, each_row=True)

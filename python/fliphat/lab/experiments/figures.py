@@ -1,17 +1,24 @@
-"""Panels that several experiments draw: curves over time, and the last round against one label."""
+"""Figures of experiments: panels side by side, the headline above, what was run below; PNG and SVG."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fliphat.lab.display.figure_style import epsilon_colours, label_lines, shade, thousands
-from fliphat.lab.display.palette import GREY, ORANGE
-from fliphat.lab.experiments.experiment import Experiment
-from fliphat.lab.experiments.output.sentences import PAPER
-from fliphat.lab.experiments.output.table import at_the_end
-from fliphat.lab.experiments.run.summary import Summary
+from fliphat.lab.display.figure_style import (
+    GREY,
+    ORANGE,
+    STYLE,
+    epsilon_colours,
+    label_lines,
+    shade,
+    thousands,
+    write_title,
+)
+from fliphat.lab.experiments.experiment import PAPER, Experiment, at_the_end
+from fliphat.lab.experiments.sweep import Summary
 
 #: Policies without privacy: what figures call them, and their colours.
 BASELINES: Final = {
@@ -22,6 +29,8 @@ BASELINES: Final = {
 _DIAMOND: dict[str, Any] = {
     "marker": "D", "markersize": 7, "markerfacecolor": "white", "linestyle": "none", "zorder": 5
 }  # fmt: skip
+#: Figures that are less wide than this, in inches, are for telephones.
+_PHONE: Final = 5.0
 _PUBLISHED: Final = "published; its privacy noise is too small for the proof"
 
 
@@ -73,15 +82,10 @@ def draw_against_axis(
 ) -> None:
     """Draw the last round's regret against the experiment's axis, a curve for each epsilon.
 
-    Parameters
-    ----------
-    axes, experiment, summaries
-        As for every panel.
-    axis_name : str
-    beside_published : bool
-        True draws published values and a logarithmic height, which they need; False a linear height.
-    crowded : sequence of float
-        Ticks to leave out, because their numbers would touch.
+    `axes`, `experiment`, `summaries`: as for every panel.
+    `beside_published`: True draws published values and a logarithmic height, which they need; False a
+    linear height.
+    `crowded`: ticks to leave out, because their numbers would touch.
     """
     ends = at_the_end(summaries)
     colours = epsilon_colours([s.label("epsilon") for s in ends])
@@ -142,8 +146,10 @@ def draw_published(axes: Any, points: Sequence[tuple[float, float, Any]], beside
 
 
 def legend(axes: Any, handles: Any) -> None:
-    """Put a legend above the axes, on the left."""
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=9)
+    """Put a legend above the axes, on the left, in short lines where the figure is for a telephone."""
+    width = 38 if axes.figure.get_figwidth() < _PHONE else 200
+    names = [textwrap.fill(str(one.get_label()), width) for one in handles]
+    axes.legend(handles, names, loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=9)
 
 
 def sorted_by(label: str, summaries: Any) -> list[Summary]:
@@ -153,3 +159,37 @@ def sorted_by(label: str, summaries: Any) -> list[Summary]:
 
 def _epsilon(value: float) -> str:
     return rf"$\varepsilon$ = {value:g}"
+
+
+# Width in inches and letters a line of the title, for figures of one panel and of two.
+_SIZES = {1: (7.6, 80), 2: (10.5, 110)}
+_HEIGHT = 4.8
+# The same for telephones: panels stand one above the other, and letters stay as large.
+_NARROW, _NARROW_LETTERS, _NARROW_NOTE = (4.4, 4.3), 44, 62
+
+
+def draw(experiment: Experiment, summaries: Sequence[Summary], *, narrow: bool = False) -> Any:
+    """Return an experiment's figure; narrow for the width of a telephone."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    count = len(experiment.panels)
+    width, letters = _SIZES[count]
+    shape, size = (1, count), (width, _HEIGHT)
+    if narrow:
+        letters, shape, size = _NARROW_LETTERS, (count, 1), (_NARROW[0], count * _NARROW[1])
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(*shape, squeeze=False)
+        # The last panel first: the order in which identifiers in the SVG are given.
+        for panel, place in reversed(list(zip(experiment.panels, axes.flat, strict=True))):
+            panel(place, experiment, summaries)
+        counts = sorted({summary.repeats for summary in summaries})
+        repeats = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        title = textwrap.fill(experiment.sentence(summaries), letters)
+        note = (
+            f"{experiment.name}: mean of {repeats} repeats with 95 % intervals; "
+            rf"$\delta$ = {experiment.delta}, T = {experiment.cells[0].rounds:,}"
+        )
+        write_title(figure, title, textwrap.fill(note, _NARROW_NOTE) if narrow else note)
+    return figure

@@ -1,1 +1,0 @@
-"""What comes out of experiments: tables, figures and the report."""

@@ -1,1 +1,0 @@
-"""Running experiments: recipes, cells, the sweep over seeds, where it runs, and its results."""
