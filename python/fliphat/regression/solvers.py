@@ -82,9 +82,10 @@ def options_of_one_fit(solver: Pursuit | Iht | None, rows: int, *, labels: bool)
         raise TypeError(f"solver must be Pursuit(), Iht() or None, got {type(solver).__name__}")
     if isinstance(solver, Pursuit) and solver != Pursuit():
         raise ValueError("solver=Pursuit() has no options here: divide columns of X, set fit_intercept")
-    given = solver if isinstance(solver, Iht) else Iht()
+    usual = Iht()
+    given = solver if isinstance(solver, Iht) else usual
     for name in ("episodes", "growth", "warm_start"):
-        if getattr(given, name) != getattr(Iht(), name):
+        if getattr(given, name) != getattr(usual, name):
             raise ValueError(f"solver=Iht({name}=...) is for a bandit's episodes: a regression has one fit")
     if labels and given.reward_clip is not None:
         raise ValueError("solver=Iht(reward_clip=...) is for numbers: labels are 0 and 1")

@@ -66,7 +66,7 @@ mod _native {
     #[pymodule_export]
     use super::research::simulate::{ClickWorld, LinearWorld, round_words};
     #[pymodule_export]
-    use super::runtime::{simd_levels, sync_files};
+    use super::runtime::simd_levels;
     #[pymodule_export]
     use super::serving::read_body;
 }

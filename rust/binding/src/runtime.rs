@@ -1,4 +1,4 @@
-//! Errors, files and instruction sets. Core errors become Python exceptions here and nowhere else.
+//! Errors and instruction sets. Core errors become Python exceptions here and nowhere else.
 
 use fliphat_core::runtime::error::Error;
 use fliphat_core::runtime::simd::Level;
@@ -48,16 +48,4 @@ pub(crate) fn level(name: Option<&str>) -> PyResult<Level> {
 #[pyfunction]
 pub(crate) fn simd_levels() -> Vec<&'static str> {
     Level::available().into_iter().map(|level| level.name()).collect()
-}
-
-/// Return when the contents of all these open files are on disk; not on Windows.
-#[pyfunction]
-pub(crate) fn sync_files(py: Python<'_>, descriptors: Vec<i32>) -> PyResult<()> {
-    #[cfg(unix)]
-    return Ok(py.detach(|| fliphat_core::runtime::files::sync(&descriptors))?);
-    #[cfg(not(unix))]
-    {
-        let _ = (py, descriptors);
-        Err(PyOSError::new_err("files can't be synced together on this system"))
-    }
 }

@@ -9,7 +9,7 @@
 use std::sync::LazyLock;
 
 use crate::research::simulate::words::SimulationRng;
-use crate::runtime::simd::draws::{Drawn, Layers};
+use crate::runtime::simd::draws::Layers;
 
 const LAYERS: usize = 256;
 /// Fewer pairs than these are drawn one by one.
@@ -58,20 +58,16 @@ impl Ziggurat {
     /// Fill with standard normals, two from each word.
     #[inline]
     pub fn fill(&self, rng: &mut SimulationRng, out: &mut [f32]) {
-        let level = rng.level();
         let (pairs, last) = out.as_chunks_mut::<2>();
         let mut rest = pairs;
-        let mut drawn = Drawn::NONE;
         while rest.len() >= WIDE_FROM {
-            let words = rng.unread();
-            let here = words.len().min(2 * rest.len());
-            level.draw(&self.narrow, &words[..here], &mut drawn);
+            let here = rng.draw_ahead(&self.narrow, 2 * rest.len());
             let mut at = 0;
             while at < here {
                 // Of a pair of which one draw must be settled, both are drawn again.
-                let end = drawn.next_doubtful(at, here) & !1;
+                let end = rng.drawn().next_doubtful(at, here) & !1;
                 let (run, others) = rest.split_at_mut((end - at) / 2);
-                run.as_flattened_mut().copy_from_slice(&drawn.draws[at..end]);
+                run.as_flattened_mut().copy_from_slice(&rng.drawn().draws[at..end]);
                 rng.skip(end - at);
                 (at, rest) = (end, others);
                 if end < here {

@@ -7,7 +7,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
 use crate::runtime::simd::Level;
-use crate::runtime::simd::draws::{BLOCK, SIDE, Start};
+use crate::runtime::simd::draws::{BLOCK, Drawn, Layers, SIDE, Start};
 
 /// What ChaCha's blocks start with: "expand 32-byte k".
 const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
@@ -34,6 +34,7 @@ pub struct SimulationRng {
     read: usize,
     end: usize,
     level: Level,
+    drawn: Drawn,
 }
 
 impl SimulationRng {
@@ -42,7 +43,8 @@ impl SimulationRng {
         let seed = ChaCha8Rng::seed_from_u64(seed).get_seed();
         let key = std::array::from_fn(|w| u32::from_le_bytes(seed.as_chunks().0[w]));
         let words = [0; SIDE * BLOCK];
-        SimulationRng { key, stream, next_block: 0, words, read: 0, end: 0, level: Level::best() }
+        let (level, drawn) = (Level::best(), Drawn::NONE);
+        SimulationRng { key, stream, next_block: 0, words, read: 0, end: 0, level, drawn }
     }
 
     /// Go to the start of another stream of the same seed.
@@ -90,7 +92,7 @@ impl SimulationRng {
 
     /// The words that come next: at least two, an even number. They stay unread until they are skipped.
     #[inline]
-    pub fn unread(&mut self) -> &[u32] {
+    fn unread(&mut self) -> &[u32] {
         if self.read >= self.end {
             self.refill();
         }
@@ -109,10 +111,18 @@ impl SimulationRng {
         self.read += count;
     }
 
-    /// What this processor can do.
+    /// Make a draw of each of the unread words, `most` at most; how many they are. The words stay unread.
     #[inline]
-    pub fn level(&self) -> Level {
-        self.level
+    pub fn draw_ahead(&mut self, layers: &Layers, most: usize) -> usize {
+        let here = self.unread().len().min(most);
+        self.level.draw(layers, &self.words[self.read..self.read + here], &mut self.drawn);
+        here
+    }
+
+    /// What was drawn ahead.
+    #[inline]
+    pub fn drawn(&self) -> &Drawn {
+        &self.drawn
     }
 
     #[cold]
