@@ -259,17 +259,19 @@ def begin(dim: int, groups: int, constants: DenseTuning, reward_range: tuple[flo
     )
 
 
-def _without_arms(known: KnownLinear) -> dict[str, Chain]:
-    return {name: chain for name, chain in known.chains.items() if name != "arms"}
+def _without(known: KnownLinear, *names: str) -> dict[str, Chain]:
+    return {name: chain for name, chain in known.chains.items() if name not in names}
 
 
 def afresh(known: KnownLinear) -> KnownLinear:
-    """Return what is known without what was known of rewards, whose totals begin anew."""
+    """Return what is known without rewards and without arms' rows: their totals begin anew."""
     nothing = begin(known.dim, known.groups, known.constants, known.reward_range)
     return replace(
         known,
-        chains=_without_arms(known),
+        chains=_without(known, "arms", "squares"),
         arms=nothing.arms,
+        squares=nothing.squares,
+        square_counts=nothing.square_counts,
         coefficients=nothing.coefficients,
         draws=nothing.draws,
         began=known.episodes,
@@ -294,7 +296,7 @@ def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLin
     constant = np.eye(own)[-1] * more
     return replace(
         moved,
-        chains=_without_arms(known),
+        chains=_without(known, "arms"),
         arms=replace(arms, sums=sums, noise=noise),
         coefficients=times * known.coefficients + constant,
         draws=times * known.draws + constant,
