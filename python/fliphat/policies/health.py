@@ -260,7 +260,7 @@ def _changed(history: Sequence[EpisodeFacts], known: Known | None) -> str:
     if since > _ANEW * before:
         return ""
     return (
-        f"rewards changed by round {before:,}: arms earn clearly more or less than rounds before had said, "
+        f"rewards changed by round {before:,}: rounds earned clearly less than rounds before had said, "
         f"which are not used any more. If nobody changed what is shown, who comes or what is rewarded, "
         f"contexts do not tell what matters; this word goes by round {math.ceil((1 + _ANEW) * before):,}"
     )
