@@ -2,6 +2,7 @@
 
     python benches/named_arms.py plain            # no contexts: one arm pays .28, the others share .36
     python benches/named_arms.py table            # 26 arms, 30 columns, most of them one-hot, 300 000 people
+    python benches/named_arms.py wide --policy FLIPHAT   # 1 000 and 20 000 columns, of which five matter
     python benches/named_arms.py rare             # two arms, one label in 3, 6 and 30 % of rows
     python benches/named_arms.py plain --runs 8 --first 100 --epsilon 1 10
 
@@ -14,6 +15,7 @@ import time
 import warnings
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from fliphat import FLIPHAT, PrivateLinear
 
@@ -34,7 +36,7 @@ POLICIES = {"PrivateLinear": private_linear, "FLIPHAT": fliphat}
 
 def played(policy, contexts, chances, rng):
     """Return the chance of a reward in every round; `chances` has a column for each arm."""
-    n, at = len(contexts), 0
+    n, at = contexts.shape[0], 0
     earned = np.zeros(n)
     while at < n:
         part = slice(at, at + min(policy.remaining, n - at))
@@ -113,6 +115,73 @@ def table(make, asked):
         tell(f"26 arms x 30, eps {epsilon:g}", found, told)
 
 
+def wide_blocks(kind, dim, arms, rows, seed, block=2000):
+    """Yield contexts and chances of rewards; five columns matter, to every arm.
+
+    normal: independent columns; one-hot: questions with five even answers; hashed: 30 words a row, the first
+    ones of which are common, in CSR, and words that matter are among the 60 most common ones.
+    """
+    rng = np.random.default_rng([seed, 7])
+    matter = rng.choice(60 if kind == "hashed" else dim, 5, replace=False)
+    size = {"normal": 1.0, "one-hot": 3.0, "hashed": 2.5}[kind]
+    truth = size * rng.choice([-1, 1], (arms, 5)) * rng.uniform(0.5, 1, (arms, 5))
+    level = 0.2 * rng.normal(size=arms) - 0.5
+    common = 1 / (np.arange(dim) + 10.0)
+    for start in range(0, rows, block):
+        n = min(block, rows - start)
+        if kind == "normal":
+            values = rng.standard_normal((n, dim), dtype=np.float32)
+        else:
+            if kind == "one-hot":
+                words = rng.integers(0, 5, (n, dim // 5)) + 5 * np.arange(dim // 5)
+            else:
+                words = rng.choice(dim, (n, 30), p=common / common.sum())
+            at = np.repeat(np.arange(n), words.shape[1])
+            values = csr_array((np.ones(words.size, np.float32), (at, words.ravel())), shape=(n, dim))
+            values.sum_duplicates()
+            if dim <= 2000:
+                values = values.toarray()
+        told = values[:, matter]
+        scores = (told if isinstance(told, np.ndarray) else told.toarray()) @ truth.T + level
+        yield values, 1 / (1 + np.exp(-scores))
+
+
+def wide_run(kind, dim, arms, rows, epsilon, seed):
+    """Return mean rewards of a FLIPHAT told of ten columns: all rounds, the second half; what others earn."""
+    given = {"epsilon": epsilon, "delta": 1e-6, "reward_range": (0, 1), "seed": seed}
+    policy, rng, earned, all_chances = (
+        FLIPHAT(dim, 10, arms=arms, **given),
+        np.random.default_rng(seed),
+        [],
+        [],
+    )
+    for values, chances in wide_blocks(kind, dim, arms, rows, seed):
+        earned.append(played(policy, values, chances, rng))
+        all_chances.append(chances)
+    earned, chances = np.concatenate(earned), np.concatenate(all_chances)
+    beside = chances.mean(), chances.mean(axis=0).max(), chances.max(axis=1).mean()
+    return earned.mean(), earned[rows // 2 :].mean(), *beside
+
+
+def wide(make, asked):
+    """Print what is earned where few of many columns matter, beside random play, constant arm and truth."""
+    for kind, dim in (("normal", 1000), ("one-hot", 1000), ("one-hot", 20_000), ("hashed", 20_000)):
+        for rows in asked.rows:
+            for arms in asked.arms:
+                for epsilon in asked.epsilon:
+                    found = [wide_run(kind, dim, arms, rows, epsilon, seed) for seed in asked.seeds]
+                    whole, half, random, constant, best = np.mean(found, axis=0)
+                    told = (
+                        f"random {random:.3f}, constant {constant:.3f}, truth {best:.3f}, 2nd half {half:.3f}"
+                    )
+                    over = [one[0] - one[3] for one in found]
+                    tell(
+                        f"{kind} {dim}, {arms} arms, {rows}, eps {epsilon:g}",
+                        over,
+                        f"over it; {whole:.3f}; {told}",
+                    )
+
+
 def rare_run(make, share, rows, epsilon, seed):
     """Return the mean reward of the second half of a run with two arms, over the constant arm's."""
     rng = np.random.default_rng([seed, rows])
@@ -148,21 +217,24 @@ def tell(what, found, beside):
 def main():
     """Print a line for each world and epsilon."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("world", choices=["plain", "table", "rare"])
+    parser.add_argument("world", choices=["plain", "table", "rare", "wide"])
     parser.add_argument("--policy", choices=list(POLICIES), default="PrivateLinear")
     parser.add_argument("--runs", type=int)
     parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--arms", type=int, nargs="*", default=[5, 10, 26, 50])
+    parser.add_argument("--arms", type=int, nargs="*")
+    parser.add_argument("--rows", type=int, nargs="*", default=[20_000, 100_000], help="rounds (wide)")
     parser.add_argument("--epsilon", type=float, nargs="*")
     parser.add_argument("--linucb", action="store_true", help="play LinUCB beside it (table)")
     asked = parser.parse_args()
     usual = {"plain": (8, [1.0, 10.0, 100.0]), "table": (8, [1.0, 10.0]), "rare": (20, [1.0, 10.0])}
+    usual["wide"] = (4, [1.0, 10.0])
+    asked.arms = asked.arms or ([5] if asked.world == "wide" else [5, 10, 26, 50])
     asked.runs = asked.runs or usual[asked.world][0]
     asked.epsilon = asked.epsilon or usual[asked.world][1]
     asked.seeds = range(asked.first, asked.first + asked.runs)
     warnings.simplefilter("ignore")
     began = time.process_time()
-    {"plain": plain, "table": table, "rare": rare}[asked.world](POLICIES[asked.policy], asked)
+    {"plain": plain, "table": table, "rare": rare, "wide": wide}[asked.world](POLICIES[asked.policy], asked)
     print(f"{time.process_time() - began:.0f} s of processor time")
 
 

@@ -169,12 +169,13 @@ def release_dense(
     groups: NDArray[np.int64],
     present: NDArray[np.uint8],
     public: tuple[int, tuple[float, float], int, int],
-    map: tuple[NDArray[np.float64], NDArray[np.float64]],
+    map: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
     parts: list[tuple[int, str, int, tuple[int, int], NDArray[np.uint64], int, bool]],
     secret: bytes | None,
     noise: SecureNoise | SeededNoise | RecordingNoise,
+    picking: tuple[int, int, NDArray[np.float64], float, int] | None = None,
     threads: int | None = None,
-) -> tuple[NDArray[np.int64], bytes]: ...
+) -> tuple[NDArray[np.int64], NDArray[np.int64], bytes]: ...
 def release_totals(
     secret: bytes | None,
     parts: list[tuple[int, NDArray[np.int64], int, tuple[int, int], NDArray[np.uint64], int, bool]],

@@ -295,7 +295,7 @@ def test_contexts_that_are_too_wide_are_told_beforehand_from_public_sizes_alone(
     assert fewest_rounds(100, 10, 10.0, 1e-5) < fewest_rounds(100, 10, 1.0, 1e-5) / 4
     assert fewest_rounds(100, 10, 1.0, 1e-5, 4) > 3 * fewest_rounds(100, 10, 1.0, 1e-5)
     with pytest.warns(
-        UserWarning, match=r"with 3,000 columns and 50 arms.*rounds.*or FLIPHAT if only few of them matter"
+        UserWarning, match=r"with 3,000 columns and 50 arms.*rounds.*or FLIPHAT.* if only few of them matter"
     ):
         PrivateLinear(50, 3000, 0.5, 1e-6, context_norm=1.0)
     PrivateLinear(10, 500, 1.0, 1e-6, context_norm=1.0)  # warnings are errors here: none

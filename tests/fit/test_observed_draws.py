@@ -34,6 +34,15 @@ def linear():
     policy.select(contexts[0])
 
 
+def grown(**given):
+    given = {"epsilon": 1.0, "delta": 0.01, "first_episode": 40, "reward_range": (0, 1)} | given
+    policy, rng = FLIPHAT(200, 3, arms=4, **given), np.random.default_rng(1)
+    for _ in range(3):
+        decisions = policy.select_batch(rng.standard_normal((policy.remaining, 200)))
+        policy.update_batch(decisions, rng.random(len(decisions.arms)))
+        policy.select(rng.standard_normal(200))
+
+
 def by_blocks(**given):
     da = pytest.importorskip("dask.array")
     return PrivateSparseRegressor(**{"epsilon": 1.0, "delta": 1e-3, "sparsity": 2} | given).fit(
@@ -56,6 +65,8 @@ KINDS = {
     "blocks": by_blocks,
     "blocks, one fit": lambda: by_blocks(solver=Iht()),
     "dense": linear,
+    "a support that grows": grown,
+    "a support that grows, k = 3": lambda: grown(rounds_per_user=3),
 }
 
 

@@ -171,19 +171,26 @@ def price_iht(drawn, plan):
 
 
 def price_dense(drawn, fit, plan):
-    """Price a dense episode: one vector with the noise of its parts, which no claim of one Gaussian is below."""
+    """Price a dense episode: picks, if any, and one vector with the noise of its parts."""
     found = [np.repeat(*np.array(runs, np.int64).T) for law, runs in drawn if law == "vector"]
+    picked = [scale for law, runs in drawn if law == "pick" for scale, count in runs for _ in range(count)]
     charged = []
     for steps in (plan.steps, {name: step.anew() for name, step in plan.steps.items()}):
         noise = [
-            dense_parts.noise_steps(name, step, fit.settings.dim, fit.groups)[0]
+            dense_parts.noise_steps(name, step, len(plan.row_map.center), fit.groups)[0]
             for name, step in steps.items()
         ]
         charged.append(np.concatenate(noise).astype(np.int64))
-    if len(drawn) != 1 or len(found) != 1 or not any(np.array_equal(found[0], one) for one in charged):
+    laws = [law for law, _ in drawn]
+    if laws[-1:] != ["vector"] or len(found) != 1 or set(laws[:-1]) - {"pick"}:
+        raise Uncharged("a dense episode drew something else than picks and then a vector")
+    if not any(np.array_equal(found[0], one) for one in charged):
         raise Uncharged("a dense episode drew noise that its parts do not have")
-    shift = math.sqrt(plan.mu_squared) * fit.settings.rounds_per_user
-    _refuse_above(composition.delta(fit.settings.epsilon, [Gaussian(shift)]), fit.settings.delta, "delta")
+    users = fit.settings.rounds_per_user
+    # A row has one arm: a column's score, which adds up what arms say, moves as far as one arm's does.
+    events = [Pick(users * 2 * SIGNED / scale) for scale in picked]
+    events.append(Gaussian(math.sqrt(plan.mu_squared) * users))
+    _refuse_above(composition.delta(fit.settings.epsilon, events), fit.settings.delta, "delta")
 
 
 def price_peer(drawn, released):

@@ -340,6 +340,14 @@ MUTANTS = [
         "everyone, once the budget is spent",
     ),
     Mutant(
+        "a ledger that takes a release of one row for one of several",
+        "python/fliphat/privacy/ledger.py",
+        "if noise.users != 1 or noise.beside or rows != 1:",
+        "if noise.users != 1 or noise.beside:",
+        "tests/privacy/test_ledger.py::test_a_release_priced_for_one_row_is_not_written_down_for_several",
+        "people with several rows",
+    ),
+    Mutant(
         "a ledger that forked children spend",
         "python/fliphat/privacy/ledger_file.py",
         "if self._owner != (process.token, os.getpid()):",
@@ -500,6 +508,32 @@ MUTANTS = [
         "            if not file.consumed and",
         "tests/store/test_cuts.py::test_a_call_cut_off_before_some_lines[('load', 'FLIPHAT', 'memory')]",
         "everything that a saved policy had learned",
+    ),
+    Mutant(
+        "what a killed process committed stays in the log",
+        "python/fliphat/policies/store/sqlite.py",
+        "                self._settle_log()  # what a process",
+        "                pass  # what a process",
+        "tests/store/test_store_damage.py::"
+        "test_a_commit_that_a_killed_process_left_in_the_log_leaves_it_before_it_is_shown",
+        "a release that was shown is lost with the log, and its rows are fitted again",
+    ),
+    Mutant(
+        "a store has two owners once its lock is lost",
+        "python/fliphat/policies/store/sqlite.py",
+        'if name != "open" and connection',
+        'if name == "none" and connection',
+        "tests/store/test_store.py::"
+        "test_an_owner_whose_lock_was_lost_does_nothing_after_another_opened_the_store",
+        "a reward is acknowledged into rows that another owner has fitted",
+    ),
+    Mutant(
+        "a witness is replaced under the name of a link to it",
+        "python/fliphat/policies/store/witness.py",
+        "self._path = path.resolve()",
+        "self._path = path",
+        "tests/store/test_witness.py::test_a_link_to_a_witness_is_the_witness",
+        "a copy finds the record of before, and releases the same rows",
     ),
     Mutant(
         "rows and rewards of a fit are read at two moments",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliphat import FLIPHAT, Iht
+from fliphat import FLIPHAT, Iht, PrivateLinear
 from fliphat.kernels import _niht
 
 N, DIM, PER_ROW = 4096, 400, 8
@@ -93,3 +93,15 @@ def test_a_fit_makes_no_second_copy(monkeypatch, sparse, stored, tmp_path):
     # Rewards as the kernel takes them, and offsets.
     aside = 20 * N + 2**17
     assert peak - following < 0.5 * N * (PER_ROW if sparse else DIM) * 4 + aside
+
+
+def test_sparse_contexts_of_named_arms_are_never_all_dense():
+    arms, dim, rounds = 20, 400, 1500
+    X = sparse_contexts(np.random.default_rng(0), arms * rounds, dim)
+    dense = 4 * arms * rounds * dim
+    policy = PrivateLinear(
+        arms, dim, 1.0, 1e-3, context_norm=3.0, model="shared", first_episode=rounds, seed=0
+    )
+    _, peak, _ = held_by(lambda: policy.select_batch(X))
+    # A row a round is kept, the chosen one; it is the test's control that all rows would be seen.
+    assert peak < 0.2 * dense < held_by(X.toarray)[1]

@@ -131,6 +131,43 @@ def test_functions_must_be_given_again(tmp_path):
     assert FLIPHAT.load(file, fit=Iht(iterations=lambda n: 1)).rounds == 0
 
 
+def test_a_load_that_failed_does_not_keep_the_file_locked(tmp_path):
+    policy, file = make(iterations=lambda n: 1), tmp_path / "file"
+    play(policy, 1, 3)
+    policy.save(file)
+    with pytest.raises(ValueError, match="iterations was a function") as kept:  # and with it what was read
+        FLIPHAT.load(file)
+    assert FLIPHAT.load(file, fit=Iht(iterations=lambda n: 1)).rounds == 3
+    assert kept.value is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_that_was_forked_during_a_save_does_not_keep_the_file_locked(tmp_path, monkeypatch):
+    policy, file, (ended, end) = make(), tmp_path / "file", os.pipe()
+    play(policy, 1, 3)
+    children = []
+
+    def fork(point):
+        if point == "unsealed":
+            child = os.fork()
+            if child == 0:
+                os.close(end)
+                os.read(ended, 1)  # lives until the test is over
+                os._exit(0)
+            children.append(child)
+
+    monkeypatch.setattr(faults, "reached", fork)
+    try:
+        policy.save(file)
+        assert children and FLIPHAT.load(file).rounds == 3
+    finally:
+        os.close(end)
+        os.close(ended)
+        for child in children:
+            os.waitpid(child, 0)
+
+
 class Cut(BaseException):
     pass
 

@@ -310,7 +310,7 @@ def test_a_store_keeps_named_arms_and_another_policy_is_refused(tmp_path):
         ({"arms": ["a", "a"]}, "different from each other"),
         ({"arms": "ab"}, "sequence of ids"),
         ({"guard": 1}, "guard must be True or False"),
-        ({"dim": 10**6, "sparsity": 5}, "dim must be at most"),
+        ({"dim": 10**6, "sparsity": 10**6}, "dim must be at most"),
     ],
 )
 def test_bad_arguments_are_named(more, words):
@@ -453,11 +453,12 @@ def test_columns_that_change_their_size_are_said_to_be_cut_and_measured_again():
     assert policy._engine.known.settled > 9
 
 
-def test_few_of_many_columns_are_not_what_named_arms_use_and_it_is_said():
-    with pytest.warns(
-        UserWarning, match=r"all of them are used, whatever sparsity says.*leave out arms=... if only few"
-    ):
-        FLIPHAT(2_000, 5, 1.0, 1e-6, arms=10)
+def test_few_of_many_columns_are_picked_and_nothing_is_said():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        FLIPHAT(20, 5, 1.0, 1e-6, arms=10)
+        assert FLIPHAT(2_000, 5, 1.0, 1e-6, arms=10)._settings.grows
+        assert not FLIPHAT(8, 5, 10.0, 1e-6, arms=3)._settings.grows  # noise on all columns costs no more
+        assert not FLIPHAT(200, 120, 1.0, 1e-6, arms=3)._settings.grows
+        assert not FLIPHAT(200, 200, 1.0, 1e-6, arms=3)._settings.grows
+    with pytest.warns(UserWarning, match="or a smaller sparsity if only few of them matter"):
+        FLIPHAT(3_000, 3_000, 0.5, 1e-6, arms=50)

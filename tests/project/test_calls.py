@@ -115,4 +115,5 @@ def test_the_band_notices_a_path_that_grows_and_one_that_shrinks():
 def test_a_seed_changes_the_bits_and_not_the_path():
     """But for what follows from the noise itself, such as whether a mean is known well enough to be used."""
     one, other = released(None), released(1)
-    assert one[1] == other[1] and abs(one[0] - other[0]) <= 5
+    # Unseeded runs differ among themselves: 120 to 130 calls in twelve of them.
+    assert one[1] == other[1] and within_band(one, other)

@@ -14,6 +14,7 @@ pytest.importorskip("prometheus_client", reason="needs fliphat[serve]")
 
 from fliphat import FLIPHAT, PrivateLinear, Store
 from fliphat.serve import page
+from fliphat.serve.refusal import Refusal
 from served import served
 
 DIM = 5
@@ -61,6 +62,8 @@ def test_what_is_not_known_yet_is_told_and_shown(tmp_path):
     with served(lambda: linear(tmp_path / "s")) as server:
         told = server.ask("GET", "/status", token=None)[1]
         assert told["findings"] == [] and told["health"].startswith("nothing was measured yet")
+        counted = server.ask("GET", "/metrics", token=None)[1].decode()
+        assert "fliphat_health_findings 0.0" in counted and "fliphat_health_unknown 1.0" in counted
         play(server, linear, 60)
         told = server.ask("GET", "/status", token=None)[1]
         assert told["released"] > 2 and told["findings"] == []
@@ -117,3 +120,22 @@ def test_a_browser_shows_where_the_policy_is(tmp_path):
         assert "not ready" in shown(server, 9000)
         go_on.set()
         waiting.join(60)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="needs a Chromium")
+def test_a_page_whose_server_says_nothing_any_more_does_not_go_on_saying_that_it_is_well(tmp_path):
+    with served(lambda: linear(tmp_path / "s")) as server:
+        play(server, linear, 20)
+        real, asked = server.owner.ready, []
+
+        async def once():
+            asked.append(1)
+            if len(asked) > 1:
+                raise Refusal(503, "starting", "words of the server")
+            return await real()
+
+        server.owner.ready = once
+        seen = shown(server, 9000)
+    assert len(asked) > 1 and ">no answer</span>" in seen and "<b>20</b>" in seen
+    assert "words of the server" in seen and "Rounds can be played" not in seen

@@ -87,6 +87,35 @@ def test_ready_is_what_was_tried(opened, monkeypatch):
         assert eventually(lambda: server.ask("GET", "/readyz", token=None)[0] == 200)
 
 
+def test_a_trial_that_fails_as_nobody_thought_of_ends_no_thread(opened, monkeypatch):
+    def fails(policy):
+        raise RuntimeError("123.25")
+
+    with served(opened) as server:
+        monkeypatch.setattr(owner, "try_keeping", fails)
+        status, told = server.ask("GET", "/readyz", token=None)
+        assert status == 503 and "123" not in str(told) and server.ask("GET", "/livez", token=None)[0] == 200
+        monkeypatch.undo()
+        assert eventually(lambda: server.ask("GET", "/readyz", token=None)[0] == 200)
+        assert server.ask("POST", "/select", BODY)[0] == 200
+
+
+def test_a_fit_that_fails_is_told_and_nobody_else_is_said_to_be_at_it(opened):
+    def fails(*given):
+        raise RuntimeError("123.25")
+
+    with served(opened) as server, server.client() as client:
+        client.select_batch(np.stack([GOOD] * 50))
+        engine = server.owner._policy._engine
+        run, engine.fit.run = engine.fit.run, fails
+        assert server.ask("POST", "/select", BODY)[0] == 500
+        time.sleep(owner._STILL_TRUE)
+        status, told = server.ask("GET", "/readyz", token=None)
+        assert status == 503 and "could not be computed" in told["detail"] and "123" not in str(told)
+        engine.fit.run = run
+        assert server.ask("POST", "/select", BODY)[0] == 200
+
+
 def test_a_fit_is_no_reason_to_send_rounds_elsewhere_until_they_would_wait_too_long(opened, tmp_path):
     with served(opened, limits=Limits(wait=4.0)) as server:
         with server.client() as client:

@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 #: Bytes of memory that a user may take, and rounds that it is measured over.
-A_USER, ROUNDS = 40, 200_000
+A_USER, ROUNDS = 40, 1_000_000
 
 SOAK = """
 import json, sys, warnings

@@ -150,7 +150,7 @@ def test_a_worker_takes_no_more_connections_than_it_says(database, tmp_path):
     from concurrent.futures import ThreadPoolExecutor
 
     from fliphat.serve import Client
-    from fliphat.serve.database import BESIDE_THREADS
+    from fliphat.serve.connections import BESIDE_THREADS
     from served import WRITE
 
     url, limits = database.new(), tmp_path / "limits.toml"

@@ -450,6 +450,32 @@ def test_a_server_that_restarts_is_waited_for(monkeypatch, fits):
         server.close()
 
 
+@pytest.mark.parametrize("statement", [b"to_regclass", b"fliphat_policy AS p", b"format"])
+def test_a_server_that_restarts_while_a_store_is_looked_at(url, monkeypatch, statement):
+    """What comes before the one moment that is read is asked again; nothing but a StoreError is raised."""
+    import psycopg
+
+    from fliphat.policies.store.inspect import inspect_path
+
+    open_store(url).close()
+    real, cut = psycopg.Connection.execute, []
+
+    def cut_once(connection, query, *given, **more):
+        if statement in query and not cut:
+            cut.append(query)
+            connection.close()
+            raise psycopg.OperationalError("the connection is lost")
+        return real(connection, query, *given, **more)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", cut_once)
+    if statement == b"to_regclass":
+        assert inspect_path(url)["rounds"] == 0
+    else:
+        with pytest.raises(StoreError, match="is not there any more"):
+            inspect_path(url)
+    assert cut and inspect_path(url)["rounds"] == 0
+
+
 # Refusing
 
 

@@ -85,10 +85,9 @@ def test_a_fit_is_given_all_arms_of_its_rows_and_none_that_come_meanwhile(worker
 @pytest.mark.parametrize("point", ["first", "second"])
 def test_a_change_whose_answer_is_lost_is_not_made_twice(server, monkeypatch, point):
     import psycopg
+    from psycopg import Connection
 
-    from fliphat.policies.store.postgres.wire import Session
-
-    url, lost, real = server.new(), [], Session.execute
+    url, lost, real = server.new(), [], Connection.execute
     with open_linear(url, ["a", "b"]) as policy:
 
         def execute(self, query, *given, **named):
@@ -103,7 +102,7 @@ def test_a_change_whose_answer_is_lost_is_not_made_twice(server, monkeypatch, po
             return answer
 
         with monkeypatch.context() as patch:
-            patch.setattr(Session, "execute", execute)
+            patch.setattr(Connection, "execute", execute)
             policy.add_arm("c")
         assert lost and policy.arms == ("a", "b", "c")
     with PrivateLinear.open(url) as again:

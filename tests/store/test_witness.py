@@ -1,5 +1,6 @@
 """A witness outside a store: a restored copy never releases what was released already."""
 
+import os
 import shutil
 
 import numpy as np
@@ -9,6 +10,7 @@ from fliphat import FLIPHAT
 from fliphat.policies import StoreError
 from fliphat.policies.engine import faults, files, lifecycle
 from fliphat.policies.engine.witness import Record
+from fliphat.policies.store import witness as store_witness
 from fliphat.policies.store.inspect import inspect_path
 from fliphat.policies.store.witness import make_witness
 from policy_model import DIM
@@ -247,6 +249,31 @@ def test_a_witness_that_could_not_move_leaves_nothing_behind(tmp_path, monkeypat
     policy.select(ONES)
     assert len(policy.history) == len(fits.calls) == 1
     assert {one.name for one in (tmp_path / "w").iterdir()} == {"witness", "witness.lock"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_that_was_forked_while_a_witness_moved_does_not_keep_it_locked(tmp_path, monkeypatch):
+    place, (ended, end), children, sync = tmp_path / "witness", os.pipe(), [], files.sync
+
+    def fork(descriptor):
+        if not children:
+            children.append(os.fork())
+            if children[0] == 0:
+                os.close(end)
+                os.read(ended, 1)  # lives until the test is over
+                os._exit(0)
+        sync(descriptor)
+
+    monkeypatch.setattr(files, "sync", fork)
+    monkeypatch.setattr(store_witness, "_PATIENCE", 0.2)
+    try:
+        one = make_witness(place, tmp_path / "store")
+        assert one.move("p", None, Record(1, "a")) and one.move("p", Record(1, "a"), Record(2, "b"))
+    finally:
+        os.close(end)
+        os.close(ended)
+        os.waitpid(children[0], 0)
 
 
 def test_a_witness_lies_outside_its_store(place, tmp_path):

@@ -43,16 +43,12 @@ def _at_a_server(chosen: argparse.Namespace) -> int:
 
 
 def _in_a_store(chosen: argparse.Namespace) -> int:
-    from fliphat.policies.types import StoreError
     from fliphat.serve.opening import reopened
 
-    try:
-        with reopened(chosen.store, chosen.witness) as policy:
-            engine = policy._engine
-            numbers = engine is not None and engine.user_kind == "int"
-            return policy.forget(int(chosen.user) if numbers else chosen.user)
-    except StoreError as error:
-        raise ValueError(str(error)) from None
+    with reopened(chosen.store, chosen.witness) as policy:
+        engine = policy._engine
+        numbers = engine is not None and engine.user_kind == "int"
+        return policy.forget(int(chosen.user) if numbers else chosen.user)
 
 
 def _is_integer(text: str) -> bool:

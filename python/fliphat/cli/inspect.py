@@ -16,13 +16,9 @@ def run(chosen: argparse.Namespace) -> int:
 
     from fliphat.lab.display.terminal import store_lines
     from fliphat.policies.store.inspect import inspect_path
-    from fliphat.policies.types import StoreError
     from fliphat.privacy.guarantee import group_table
 
-    try:
-        facts = inspect_path(chosen.store, private=chosen.private)
-    except StoreError as error:
-        raise ValueError(str(error)) from None
+    facts = inspect_path(chosen.store, private=chosen.private)
     if facts["guarantee"] is not None:
         facts["guarantee"]["group"] = group_table(facts["guarantee"])
     print(json.dumps(facts) if chosen.json else "\n".join(store_lines(facts)))

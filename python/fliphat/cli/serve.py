@@ -21,27 +21,23 @@ def run(chosen: argparse.Namespace) -> int:
     except ImportError:
         raise ValueError("serving needs more packages: pip install 'fliphat[serve]'") from None
 
-    from fliphat.policies.types import StoreError
     from fliphat.serve.run import Choices, run_server
 
-    try:
-        return run_server(
-            Choices(
-                store=chosen.store,
-                policy=_policy(chosen),
-                write_tokens=chosen.write_token_file,
-                operator_tokens=chosen.operator_token_file,
-                no_token=chosen.no_token,
-                limits=chosen.limits,
-                host=chosen.host,
-                port=chosen.port,
-                workers=chosen.workers,
-                log_requests=chosen.log_requests,
-                decision_log=chosen.decision_log,
-            )
+    return run_server(
+        Choices(
+            store=chosen.store,
+            policy=_policy(chosen),
+            write_tokens=chosen.write_token_file,
+            operator_tokens=chosen.operator_token_file,
+            no_token=chosen.no_token,
+            limits=chosen.limits,
+            host=chosen.host,
+            port=chosen.port,
+            workers=chosen.workers,
+            log_requests=chosen.log_requests,
+            decision_log=chosen.decision_log,
         )
-    except StoreError as error:
-        raise ValueError(str(error)) from None
+    )
 
 
 def _policy(chosen: argparse.Namespace) -> dict[str, Any] | None:
@@ -111,7 +107,7 @@ add: Final = command(
         "limits and logs",
         option(
             "--limits FILE",
-            "TOML: body, rounds, waiting, wait, read, idle, connections; read again on SIGHUP",
+            "TOML: body, rounds, waiting, wait, read, idle, threads, connections; read again on SIGHUP",
             Path,
         ),
         flag("--log-requests", "a line for every request, not only refused ones"),

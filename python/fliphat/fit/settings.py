@@ -52,6 +52,11 @@ class EngineSettings:
         """Numbers of a row that is kept: the chosen arm's context."""
         return self.dim
 
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether rows of sparse contexts stay sparse."""
+        return True
+
     def exploration_in(self, episode: int) -> float:
         """Return the share of an episode's rounds that play a uniform arm."""
         raise NotImplementedError

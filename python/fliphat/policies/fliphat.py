@@ -53,9 +53,9 @@ class FLIPHAT(NamedArms):
     arms : sequence of hashable, or int, optional
         Names of the arms, all different; a number K stands for ``0, ..., K - 1``. A round then brings one
         context of shape (dim,), every arm has coefficients of its own, and `add_arm` and `remove_arm` change
-        the arms. All columns are released with noise, whatever `sparsity` is, so `dim` is at most some
-        hundreds, and a warning says where it is too large. Without names a round brings a context for each
-        arm, and all arms share coefficients, as in the paper.
+        the arms. Where noise on all columns would hide them for long, at most `sparsity` of them are used at
+        a time: picked by what all arms together say of each. Without names a round brings a context for
+        each arm, and all arms share coefficients, as in the paper.
     fit : Pursuit or Iht, optional
         :class:`~fliphat.Pursuit`, the default, is ours. :class:`~fliphat.Iht` is noisy iterative hard
         thresholding, the paper's fit. A store goes on with the fit it was made with.

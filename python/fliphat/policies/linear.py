@@ -84,7 +84,7 @@ class PrivateLinear(NamedArms):
 
     _settings: DenseSettings
     #: How much longer each episode is than the one before.
-    _growth = 1.15
+    _growth = 1.08
 
     def __init__(
         self,

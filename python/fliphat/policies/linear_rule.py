@@ -15,11 +15,12 @@ import numpy.typing as npt
 from fliphat import _native, arguments
 from fliphat.contexts.crossed import Crossed
 from fliphat.fit.board import UNIFORM
-from fliphat.fit.dense import Dense, KnownLinear
+from fliphat.fit.dense import Dense, KnownGrown, KnownLinear
 from fliphat.fit.dense.arms import ArmTable
 from fliphat.kernels import _rows
 from fliphat.policies.engine import inputs
-from fliphat.policies.engine.rule import ArmsOfRounds
+from fliphat.policies.engine.rule import ArmsOfRounds, Chooser
+from fliphat.policies.grown import GrownChooser
 
 __all__ = ["LinearChooser", "LinearRule"]
 
@@ -102,7 +103,7 @@ class LinearRule:
         if np.any(given != count):
             raise ValueError(f"contexts must have a row for each of the {count} arms, got {given}")
 
-    def chooser(self, known: KnownLinear) -> LinearChooser:
+    def chooser(self, known: KnownLinear) -> Chooser:
         """Return what plays while nothing more is known."""
         settings, active = self._fit.settings, np.array(self.table.active, np.int64)
         mapped, draws = known.row_map(self._fit.scale), known.draws
@@ -112,8 +113,7 @@ class LinearRule:
             draws = _with_new_arms(draws, missing)
         fallback = known.earned.fallback
         constant = np.flatnonzero(active == fallback)
-        return LinearChooser(
-            np.ascontiguousarray(draws[:, active if settings.disjoint else [0]]),
+        public = (
             active,
             mapped.inverse.astype(np.float32),
             (mapped.center * mapped.inverse).astype(np.float32),
@@ -123,6 +123,10 @@ class LinearRule:
             known.fresh or fallback == UNIFORM,
             (_LEARNS, int(constant[0])) if len(constant) else None,
         )
+        draws = np.ascontiguousarray(draws[:, active if settings.disjoint else [0]])
+        if isinstance(known, KnownGrown):
+            return GrownChooser(settings.dim, known.columns, draws, *public)
+        return LinearChooser(draws, *public)
 
     def record(self) -> Any:
         """Return the table, or None where an id can't be written down: such arms have no store."""

@@ -399,7 +399,7 @@ class LivePolicy:
         """
         if self._process is not process.token:  # before the lock, which may never be given back here
             return
-        if self._in_own_call():
+        if self._lock._is_owned():  # type: ignore[union-attr]
             self._close_asked = True
             return
         with self._lock.alone() if isinstance(self._lock, Gate) else self._lock:
@@ -428,9 +428,9 @@ class LivePolicy:
                 self._undo_save(saving, engine)
                 raise
             finally:
-                saving.close()
                 if self._engine is None:
                     engine.close()
+                saving.close()
 
     def _undo_save(self, saving: snapshot.Saving, engine: Engine) -> None:
         """Go back to before a `save` that failed or was interrupted, where that is safe.
@@ -524,9 +524,6 @@ class LivePolicy:
                 "this policy is in the middle of a call of the same thread: a signal's handler can close it, "
                 "and can't play"
             )
-
-    def _in_own_call(self) -> bool:
-        return self._lock._is_owned()  # type: ignore[union-attr]
 
     def _look(self) -> _Public:
         engine = self._engine

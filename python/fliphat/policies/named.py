@@ -30,18 +30,13 @@ from fliphat.policies.types import Decision, Decisions, StoreError
 
 __all__ = ["NamedArms", "arm_table", "opened_named"]
 
-#: Rounds that hardly anybody has: contexts that would need more are too wide, whoever plays. Whoever asks for
-#: few of many columns is told earlier that all of them are used.
+#: Rounds that hardly anybody has: contexts that would need more are too wide, whoever plays.
 _MOST_ROUNDS: Final = 10**6
-_MANY_ROUNDS: Final = 10**5
 
 #: What can be done about contexts that are too wide, beside using fewer columns.
 _OTHERWISE: Final = {
-    "PrivateLinear": ", or FLIPHAT if only few of them matter (it earns less where many do)",
-    "FLIPHAT": (
-        " (with named arms all of them are used, whatever sparsity says), or give a context for each arm and "
-        "leave out arms=... if only few of them matter (that earns less where many do)"
-    ),
+    "PrivateLinear": ", or FLIPHAT(arms=[...]) if only few of them matter",
+    "FLIPHAT": ", or a smaller sparsity if only few of them matter",
 }
 
 
@@ -58,8 +53,8 @@ class NamedArms(LivePolicy):
         """Begin, or go on with a store that has the same arms."""
         told = settings.epsilon, settings.delta, settings.rounds_per_user
         wide = too_wide(
-            _MANY_ROUNDS if settings.sparsity and settings.sparsity < settings.dim else _MOST_ROUNDS,
-            settings.dim,
+            _MOST_ROUNDS,
+            settings.width,
             table.slots if settings.disjoint else 1,
             *told,
             other=_OTHERWISE["FLIPHAT" if settings.sparsity else "PrivateLinear"],
@@ -192,6 +187,10 @@ class NamedArms(LivePolicy):
         released[:, :-1] *= mapped.inverse
         released[:, -1] += (low + high) / 2 - released[:, :-1] @ mapped.center
         table = self._fit.table  # type: ignore[attr-defined]
+        if self._settings.grows:
+            whole = np.zeros((len(released), self._settings.dim + 1))
+            whole[:, np.append(known.columns, self._settings.dim)] = released
+            released = whole
         nothing = np.append(np.zeros(self._settings.dim), (low + high) / 2)
         found: dict[Hashable, npt.NDArray[np.float64]] = {}
         for slot in table.active:

@@ -32,7 +32,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from fliphat import arguments, kernels
 from fliphat.privacy.conversion import rho_from_epsilon
@@ -75,10 +75,16 @@ _FAR: Final = 40.0
 class Pick:
     """A release whose log-probability ratios span at most ``eta``."""
 
+    kind: ClassVar = "pick"
     eta: float
 
     def __post_init__(self) -> None:
         _size("eta", self.eta)
+
+    @property
+    def size(self) -> float:
+        """Of either kind, by one name: eta."""
+        return self.eta
 
     @property
     def variance(self) -> float:
@@ -94,10 +100,16 @@ class Pick:
 class Gaussian:
     """A Gaussian vector whose mean moves by at most ``mu`` standard deviations."""
 
+    kind: ClassVar = "gaussian"
     mu: float
 
     def __post_init__(self) -> None:
         _size("mu", self.mu)
+
+    @property
+    def size(self) -> float:
+        """Of either kind, by one name: mu."""
+        return self.mu
 
     @property
     def variance(self) -> float:
@@ -182,7 +194,7 @@ def _delta(epsilon: float, menu: tuple[tuple[Event, ...], ...], users: int, cell
     # Beyond this no float tells the chance from 0, and less epsilon makes delta larger.
     variance = max(_variance(fit) for fit in menu)
     epsilon = min(epsilon, _far(variance))
-    named = [[_named(event) for event in fit] for fit in menu]
+    named = [[(event.kind, event.size) for event in fit] for fit in menu]
     return kernels.price(epsilon, named, users=users, **chosen._asdict())
 
 
@@ -281,16 +293,14 @@ def largest_factor(
     variance = max(map(_variance, menu))
     if variance == 0:
         raise ValueError("events must hold at least one that is larger than 0")
-    largest = max(_size_of(event) for fit in menu for event in fit)
+    largest = max(event.size for fit in menu for event in fit)
 
     def excess(log_factor: float, fineness: int | None) -> float:
         factor = math.exp(log_factor)
         if factor * largest > LARGEST:
             return math.inf
-        grown = []
-        for fit in menu:
-            grown.append(tuple([event.scaled(factor) for event in fit]))
-        return _log_ratio(_delta(epsilon, tuple(grown), users, fineness), target)
+        grown = tuple([tuple([event.scaled(factor) for event in fit]) for fit in menu])
+        return _log_ratio(_delta(epsilon, grown, users, fineness), target)
 
     # zCDP is a bound as well, a tenth to a fifth too dear.
     zcdp_factor = math.sqrt(2 * max(rho_from_epsilon(epsilon, target), 1e-300) / variance)
@@ -303,18 +313,9 @@ def largest_factor(
 
 
 def zcdp(events: Fit) -> Fraction:
-    """Return the zCDP cost of events, exactly: half the sum of their largest variances.
-
-    Examples
-    --------
-    >>> zcdp([Pick(0.5), Gaussian(0.25)])
-    Fraction(1, 16)
-    """
-    total = Fraction(0)
-    for event in events:
-        size = Fraction(_size_of(event))
-        total += size**2 / 8 if isinstance(event, Pick) else size**2 / 2
-    return total
+    """Return the zCDP cost of events, exactly: half the sum of their largest variances."""
+    parts = ((Fraction(event.size) ** 2, 8 if isinstance(event, Pick) else 2) for event in events)
+    return sum((square / part for square, part in parts), Fraction(0))
 
 
 def _largest(excess: Callable[[float], float], start: float, stride: float, within: float = 1e-6) -> float:
@@ -357,7 +358,7 @@ def _most(fit: Fit) -> Fraction | float:
     """Return the largest loss there is: infinite with a Gaussian."""
     if any(isinstance(event, Gaussian) and event.mu > 0 for event in fit):
         return math.inf
-    return sum((Fraction(_size_of(event)) for event in fit), Fraction(0))
+    return sum((Fraction(event.size) for event in fit), Fraction(0))
 
 
 def _variance(fit: Fit) -> float:
@@ -366,14 +367,6 @@ def _variance(fit: Fit) -> float:
 
 def _far(variance: float) -> float:
     return variance / 2 + _FAR * math.sqrt(variance)
-
-
-def _size_of(event: Event) -> float:
-    return event.eta if isinstance(event, Pick) else event.mu
-
-
-def _named(event: Event) -> tuple[str, float]:
-    return ("pick", event.eta) if isinstance(event, Pick) else ("gaussian", event.mu)
 
 
 def _size(name: str, value: float) -> float:

@@ -73,8 +73,5 @@ def _exact(delta: float, kinds: Kinds, times: Fraction, rounds: int) -> float:
 
 def events_of(listed: Sequence[Sequence[tuple[str, float, int]]]) -> Kinds:
     """Return kinds of fits from their records: ``[kind, size, how many in a row]`` of each release."""
-
-    def event(name: str, size: float) -> composition.Event:
-        return composition.Pick(size) if name == "pick" else composition.Gaussian(size)
-
-    return tuple(tuple(event(name, size) for name, size, n in fit for _ in range(n)) for fit in listed)
+    kinds: dict[str, type[composition.Event]] = {"pick": composition.Pick, "gaussian": composition.Gaussian}
+    return tuple(tuple(kinds[name](size) for name, size, n in fit for _ in range(n)) for fit in listed)

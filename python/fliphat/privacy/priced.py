@@ -381,9 +381,8 @@ def listed(events: Sequence[composition.Event]) -> list[list[object]]:
     """Events as ``[kind, size, how many in a row]``."""
     found: list[list[object]] = []
     for event in events:
-        kind, size = ("pick", event.eta) if isinstance(event, composition.Pick) else ("gaussian", event.mu)
-        if found and found[-1][:2] == [kind, size]:
+        if found and found[-1][:2] == [event.kind, event.size]:
             found[-1][2] = int(str(found[-1][2])) + 1
         else:
-            found.append([kind, size, 1])
+            found.append([event.kind, event.size, 1])
     return found

@@ -1,4 +1,4 @@
-"""Connections of one worker: how many there may be, and how long each may take.
+"""Connections of workers, with clients and with their database: how many there may be, and for how long.
 
 A connection has a time by which its next request's head must be whole, or its last answer read. Bytes do not
 move it: who sends one now and then is let go as well. Between the head and the answer there is none; the body
@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
+from fliphat.policies.types import StoreError
 from fliphat.serve.settings import Rules
 
-__all__ = ["EXCHANGE", "impatient_protocol", "most_connections"]
+__all__ = ["BESIDE_THREADS", "EXCHANGE", "impatient_protocol", "most_connections", "refuse_too_few"]
 
 #: The name under which a request's scope has what reads and answers it in one piece, with our protocol.
 EXCHANGE: Final = "fliphat.exchange"
@@ -159,3 +160,36 @@ def impatient_protocol(rules: Rules) -> Any:
             rules.open_connections = len(self.connections)
 
     return Impatient
+
+
+# Connections to a database
+
+#: Connections of a worker beside those of its threads: one renews a lease, one is made while another ends.
+BESIDE_THREADS: Final = 2
+
+_ASK: Final = """
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+    (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user),
+    (SELECT datconnlimit FROM pg_database WHERE datname = current_database())
+"""
+
+
+def refuse_too_few(url: str, workers: int, threads: int) -> None:
+    """Raise if a server has fewer connections than workers with so many threads need."""
+    import psycopg
+
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
+            limits = connection.execute(_ASK).fetchone()
+    except psycopg.Error as error:
+        raise StoreError(
+            f"the database can't be reached ({type(error).__name__}): check address, account and password"
+        ) from None
+    assert limits is not None
+    allowed = min(limit for limit in limits if limit is not None and limit >= 0)
+    need = workers * (threads + BESIDE_THREADS)
+    if need > allowed:
+        raise ValueError(
+            f"{workers} workers of {threads} threads need up to {need} connections, and the database allows "
+            f"{allowed}: fewer workers, fewer threads (limits), or max_connections"
+        )

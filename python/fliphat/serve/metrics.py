@@ -125,6 +125,8 @@ class _PublicNumbers:
         coordinates = len(public.known.estimate.indices)
         yield gauge("estimate_coordinates", "Coordinates of the released estimate.", coordinates)
         yield gauge("health_findings", "Signs of trouble in what was released.", len(public.health.findings))
+        unknown = int(bool(public.health.unknown))
+        yield gauge("health_unknown", "Whether what shows trouble was not all measured yet.", unknown)
         board = public.scoreboard
         named = {"policy": board.recent, "uniform": board.uniform, "constant_arm": board.constant}
         means = GaugeMetricFamily(

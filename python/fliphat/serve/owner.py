@@ -53,6 +53,7 @@ _TRIAL: Final = 1.5
 _STORE_FAILED: Final = (
     "the store can't be written now, or its witness refuses it, the log says; nothing acknowledged is lost"
 )
+_NO_ESTIMATE: Final = "the estimate that is due could not be computed, as the log says; rounds try again"
 _UNKNOWN: Final = "this may or may not have happened: try again with the same key"
 
 
@@ -203,8 +204,9 @@ class Owner:
                 if try_keeping(policy):
                     self._proved, found = time.monotonic(), _PLAYED
                 else:
-                    found = Ready(False, "rounds wait for an estimate that another worker computes")
-            except (StoreError, OSError, CopyError) as error:
+                    another, own = "rounds wait for an estimate that another worker computes", _NO_ESTIMATE
+                    found = Ready(False, another if self._concurrent else own)
+            except Exception as error:  # whatever it is: this thread must go on
                 self._give_up(policy, error)
                 found = Ready(False, "the store can't be written, or its witness refuses it: the log says")
         assert self._loop is not None

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from fliphat.policies.health import HealthWarning
 from fliphat.policies.live import LivePolicy
+from fliphat.policies.store.postgres import is_url
 from fliphat.serve import logs
 from fliphat.serve.app import make_app
-from fliphat.serve.connections import impatient_protocol, most_connections
-from fliphat.serve.database import refuse_too_few
+from fliphat.serve.connections import impatient_protocol, most_connections, refuse_too_few
 from fliphat.serve.decisions import DecisionLog
 from fliphat.serve.opening import open_policy
 from fliphat.serve.settings import Limits, Rules, Tokens
@@ -78,7 +78,7 @@ class Choices:
     @property
     def in_database(self) -> bool:
         """Whether the policy lives in a database, where many workers can play it."""
-        return self.store.startswith(("postgresql://", "postgres://"))
+        return is_url(self.store)
 
     def rules(self) -> Rules:
         """Return the tokens and limits as their files have them now."""

@@ -41,8 +41,9 @@ def test_a_policy_in_a_database_keeps_its_claim_and_its_control_is_caught():
 def test_there_are_controls_and_claims():
     controls = [case.name for case in CASES if case.broken is not None]
     assert len(CASES) - len(controls) >= 20
-    assert len(controls) == 30
+    assert len(controls) == 31
     assert "FLIPHAT, pursuit, a pick that follows another, noise at 2/3" in controls
+    assert "FLIPHAT, named arms, a pick and what it opens, noise at 2/3" in controls
     assert "FLIPHAT, noise at 2/3 of what is needed" in controls
     assert "FLIPHAT, an episode's rows used twice" in controls
     assert "FLIPHAT, pursuit, noise at 2/3 of what is needed" in controls

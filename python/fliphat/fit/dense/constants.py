@@ -54,6 +54,13 @@ class DenseTuning:
         What the first totals keep of the one before, at most; later ones keep one over the growth.
     stale : float
         Squared norm of rows' mean, over that of the longest row, beyond which the map is learned again.
+    pick_share, picks : float
+        Where the support grows: share of the whole budget that picks get, and how many there are of each
+        column that it may have.
+    least_evidence : float
+        Deviations of what noise alone shows by which a column must stand out to stay.
+    support_moments : float
+        Share of second moments of the public columns.
     """
 
     first: int = 30
@@ -64,7 +71,7 @@ class DenseTuning:
     column_noise: float = 0.2
     moment_share: float = 0.1875
     square_share: float = 0.1125
-    moment_noise: float = 0.12
+    moment_noise: float = 0.03
     square_ball: float = 3.5
     square_prior: float = 0.5
     power: float = 0.5
@@ -84,6 +91,10 @@ class DenseTuning:
     third_discount: float = 0.65
     fourth_discount: float = 0.75
     stale: float = 0.2
+    pick_share: float = 0.5
+    picks: float = 0.3
+    least_evidence: float = 1.0
+    support_moments: float = 0.2
 
     @classmethod
     def of(cls, dim: int) -> DenseTuning:

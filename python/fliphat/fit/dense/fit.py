@@ -13,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.board import BOARD_SHARE, Board, Earned
+from fliphat.fit.dense import growing, parts
 from fliphat.fit.dense import known as known_
-from fliphat.fit.dense import parts
 from fliphat.fit.dense.arms import ArmTable
 from fliphat.fit.dense.chain import FIRST_WEIGHT, Chain, Step, next_step
 from fliphat.fit.dense.constants import DenseTuning
-from fliphat.fit.dense.known import KnownLinear
+from fliphat.fit.dense.known import KnownGrown, KnownLinear
 from fliphat.fit.dense.learning import arm_values, best_constant, learn
 from fliphat.fit.dense.settings import DenseSettings, refuse_too_large
 from fliphat.fit.known import SparseEstimate
 from fliphat.kernels._fits import Noise, noise_of
 from fliphat.privacy.guarantee import NO_PICKS, Guarantee
-from fliphat.privacy.priced import Part, VectorNoise, fit_scales
+from fliphat.privacy.priced import Part, PickNoise, VectorNoise, fit_scales
 
 __all__ = ["Dense", "DensePlan"]
 
@@ -44,6 +44,12 @@ class DensePlan:
         Of the ball of squares.
     cap : Fraction
         Squared size of the one Gaussian that the policy's claim was priced for.
+    kept : ndarray of int64, optional
+        Where the support grows: places of the public columns that stay.
+    picking : Picking, optional
+        How more columns are picked.
+    charged : PickNoise, optional
+        The picks that the policy's claim was priced for.
     """
 
     episode: int
@@ -52,8 +58,16 @@ class DensePlan:
     steps: dict[str, Step]
     square_radius: int
     cap: Fraction
+    kept: npt.NDArray[np.int64] | None = None
+    picking: parts.Picking | None = None
+    charged: PickNoise | None = None
 
     def __post_init__(self) -> None:
+        picking, charged = self.picking, self.charged
+        if picking is not None and (
+            charged is None or picking.picks > charged.count or picking.scale < charged.scale
+        ):
+            raise ValueError("picks must cost no more than those that the claim allows")
         if self.mu_squared > self.cap:
             raise ValueError(
                 f"the noise costs mu^2 = {float(self.mu_squared):.6g}, but the claim allows "
@@ -83,21 +97,30 @@ class Dense:
 
     def __init__(self, settings: DenseSettings) -> None:
         if settings.constants is None:
-            settings = dataclasses.replace(settings, constants=DenseTuning.of(settings.dim))
+            settings = dataclasses.replace(settings, constants=DenseTuning.of(settings.width))
         assert settings.constants is not None
         self.settings, self._constants = settings, settings.constants
         #: Noise of an episode, by its number.
         self.noise: Callable[[int], Noise] = functools.partial(noise_of, settings.seed)
         #: The table of arms as it is now: the one thing here that changes, publicly, between rounds.
         self.table = ArmTable(["an arm"])
+        template: list[Any] = [VectorNoise(Part(2**56, 2**28))]
+        if settings.grows:
+            share, count = self._constants.pick_share, max(1, round(settings.width * self._constants.picks))
+            left = VectorNoise(Part(2**56, math.ceil(2**38 / math.sqrt(1 - share))))
+            template = [growing.pick_template(count, share, 10), left]
         self.claim = fit_scales(
-            [VectorNoise(Part(2**56, 2**28))],
+            template,
             epsilon=settings.epsilon,
             delta=settings.delta,
             users=settings.rounds_per_user,
         )
-        (vector,) = self.claim.noise
+        vector = self.claim.noise[-1]
         assert isinstance(vector, VectorNoise)
+        #: Picks that a row may have paid for before.
+        self.picks: PickNoise | None = next(
+            (one for one in self.claim.noise if isinstance(one, PickNoise)), None
+        )
         #: Squared size of the Gaussian that one row may cost.
         self.cap: Fraction = vector.mu_squared
         self.mu = math.sqrt(self.cap)
@@ -115,16 +138,20 @@ class Dense:
     def use_arms(self, table: ArmTable) -> None:
         """Go on with another table of arms."""
         if self.settings.disjoint:
-            refuse_too_large(self.settings.dim, table.slots)
+            refuse_too_large(self.settings.width, table.slots)
         self.table = table
 
     def begin(self) -> KnownLinear:
         """Return what is known before the first episode: nothing."""
-        return known_.begin(self.settings.dim, self.groups, self._constants, self.settings.reward_range)
+        settings = self.settings
+        if settings.grows:
+            return KnownGrown.none(self.groups, self._constants, settings.reward_range)
+        return known_.begin(settings.dim, self.groups, self._constants, settings.reward_range)
 
     def recall(self, record: dict[str, Any]) -> KnownLinear:
         """Return what `KnownLinear.to_record` wrote."""
-        return KnownLinear.from_record(record, self._constants, self.settings.reward_range)
+        kind = KnownGrown if self.settings.grows else KnownLinear
+        return kind.from_record(record, self._constants, self.settings.reward_range)
 
     def recall_estimate(
         self, indices: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
@@ -146,7 +173,11 @@ class Dense:
         """Return the plan of the next episode."""
         if episode != known.episodes:
             raise ValueError(f"episode must be {known.episodes}, the next one, got {episode}")
-        rows, dim = self.least_rows(episode), self.settings.dim
+        rows, picking, kept = self.least_rows(episode), None, None
+        if isinstance(known, KnownGrown):
+            kept, picking = self._picking(known)
+            known = growing.grown(known, kept, np.full(picking.picks if picking else 0, growing.PICKED))
+        dim = known.dim
         radius = parts.square_radius(dim, self._constants.square_ball)
         steps = {}
         for name, share in self._shares(known, rows).items():
@@ -160,12 +191,30 @@ class Dense:
             steps=steps,
             square_radius=radius,
             cap=self.cap,
+            kept=kept,
+            picking=picking,
+            charged=self.picks,
         )
+
+    def _picking(self, known: KnownGrown) -> tuple[npt.NDArray[np.int64], parts.Picking | None]:
+        """Return which columns stay, and how more of them are picked, if there is room."""
+        assert self.picks is not None
+        constants, width = self._constants, self.settings.width
+        kept = growing.kept_columns(known, width, constants.least_evidence)
+        count = min(self.picks.count, width - len(kept))
+        if count == 0:
+            return np.arange(known.dim), None
+        ball = growing.grown(known, kept, np.full(count, growing.PICKED)).ball
+        weights = growing.explained(known, kept, self.groups, ball)
+        clip = growing.clip(known, self.settings.context_scale)
+        return kept, parts.Picking(count, self.picks.scale, weights.ravel(), clip)
 
     def _shares(self, known: KnownLinear, rows: int) -> dict[str, float]:
         """Return the shares of the budget of an episode; what can't be seen yet gets none."""
         constants, found = self._constants, {"board": BOARD_SHARE}
-        if not known.settled:
+        if isinstance(known, KnownGrown):
+            found["moments"] = constants.support_moments
+        elif not known.settled:
             found["columns"] = constants.column_share
         else:
             noise = known.ball**2 / (self.mu * math.sqrt(constants.moment_share) * (known.rows + rows))
@@ -209,16 +258,17 @@ class Dense:
         if rows.shape != (plan.rows, settings.row_width):
             shape = (plan.rows, settings.row_width)
             raise ValueError(f"rows must have the plan's shape {shape}, got {rows.shape}")
-        slots = np.zeros(len(rows), np.int64)
+        slots = np.zeros(plan.rows, np.int64)
         if settings.disjoint:
-            slots = np.asarray(rows[:, -1]).astype(np.int64)
+            last = rows[:, [settings.dim]].toarray()[:, 0] if hasattr(rows, "indptr") else rows[:, -1]
+            slots = np.asarray(last).astype(np.int64)
         steps, held = plan.steps, None
         if secret is not None and secret[:8] == plan.episode.to_bytes(8):
             held = secret[8:]
         else:
             # Without the totals of the last release those of this one begin anew, which is always sound.
             steps = {name: step.anew() for name, step in steps.items()}
-        released, after = parts.release(
+        released, picked, after = parts.release(
             rows,
             slots,
             rewards,
@@ -230,19 +280,27 @@ class Dense:
             radius=plan.square_radius,
             secret=held,
             noise=self.noise(plan.episode),
+            columns=known.columns[plan.kept] if isinstance(known, KnownGrown) else None,
+            picking=plan.picking,
         )
         found = released.pop("board")
         board = Board.of(plan.rows, known.reward_range, found.values, float(found.noise[0]))
-        learned = learn(
-            known,
-            released,
-            steps,
-            plan.rows,
-            self.groups,
-            self.mu,
-            settings.exploration,
-            resized=board.cut_too_much,
-        )
+        learned: KnownLinear
+        if isinstance(known, KnownGrown):
+            assert plan.kept is not None
+            now = growing.grown(known, plan.kept, picked)
+            learned = growing.learned(now, released, plan.rows, self.groups, board, settings.exploration)
+        else:
+            learned = learn(
+                known,
+                released,
+                steps,
+                plan.rows,
+                self.groups,
+                self.mu,
+                settings.exploration,
+                resized=board.cut_too_much,
+            )
         learned = dataclasses.replace(learned, earned=self._earned(known, learned, board))
         better = self._better_range(learned)
         learned = learned if better is None else known_.expecting(learned, better)
@@ -273,7 +331,7 @@ class Dense:
         return {
             "episode": plan.episode,
             "rounds": plan.rows,
-            "sparsity": self.settings.dim,
+            "sparsity": self.settings.width,
             "iterations": 1,
             "step_size": 1.0,
             "warm": plan.episode > 0,
@@ -292,7 +350,7 @@ class Dense:
             setting="bandit",
             rounds_per_user=settings.rounds_per_user,
             user_ids_checked=False,
-            mechanism=NO_PICKS,
+            mechanism=NO_PICKS if self.picks is None else "exponential",
             value_noise="rounded_gaussian",
             calibration="proven",
             seeded=not self.noise(0).protects,

@@ -16,7 +16,17 @@ from fliphat.fit.dense.constants import DenseTuning
 from fliphat.fit.dense.parts import RowMap
 from fliphat.fit.known import SparseEstimate
 
-__all__ = ["DRAWS", "ArmScores", "KnownLinear", "Weighted", "afresh", "begin", "expecting", "with_groups"]
+__all__ = [
+    "DRAWS",
+    "ArmScores",
+    "KnownGrown",
+    "KnownLinear",
+    "Weighted",
+    "afresh",
+    "begin",
+    "expecting",
+    "with_groups",
+]
 
 #: Draws of all coefficients from their posterior; each round is played by one of them.
 DRAWS: Final = 32
@@ -223,8 +233,59 @@ class KnownLinear:
         filled["chains"] = {name: Chain.from_record(value) for name, value in record["chains"].items()}
         filled["scores"] = tuple(ArmScores(*one) for one in filled["scores"])
         filled["earned"] = Earned.from_record(record["earned"])
+        if "columns" in filled:
+            filled["columns"] = filled["columns"].astype(np.int64)
         filled["reward_range"] = tuple(record.get("reward_range", reward_range))
         return cls(**filled, constants=constants)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KnownGrown(KnownLinear):
+    """The same where few of many columns are public: information that each episode adds to.
+
+    Rows are ``w = x * scale`` of the public columns, cut to the ball; `dim` is how many there are.
+
+    Attributes
+    ----------
+    columns : ndarray of int64, shape (dim,)
+        Public columns of a context.
+    centers : ndarray, shape (dim,)
+        About the means of ``w``: what arms' rows have in the mean is told of ``w - centers``.
+    precision : ndarray, shape (groups, dim + 1, dim + 1)
+        Of each arm's coefficients of ``(w - centers, 1)``, from all releases.
+    told : ndarray, shape (groups, dim + 1)
+        What the releases say of them, weighted by that.
+    products, product_weights : ndarray, shape (dim, dim)
+        Weighted sums of released mean products of columns, and the weights.
+    middles : ndarray, shape (dim,)
+        Weighted sums of released means of ``w - centers``, with the weights of each column's square.
+    product_noise : float
+        Variance of the noise in a mean product, times its weight.
+    """
+
+    columns: npt.NDArray[np.int64]
+    centers: _Floats
+    precision: _Floats
+    told: _Floats
+    products: _Floats
+    product_weights: _Floats
+    middles: _Floats
+    product_noise: float = 0.0
+
+    @classmethod
+    def none(cls, groups: int, constants: DenseTuning, reward_range: tuple[float, float]) -> KnownGrown:
+        """Return what is known before anything was released: no column is public."""
+        nothing = begin(0, groups, constants, reward_range)
+        return cls(
+            **{field.name: getattr(nothing, field.name) for field in fields(nothing)},
+            columns=np.zeros(0, np.int64),
+            centers=np.zeros(0),
+            precision=np.zeros((groups, 1, 1)),
+            told=np.zeros((groups, 1)),
+            products=np.zeros((0, 0)),
+            product_weights=np.zeros((0, 0)),
+            middles=np.zeros(0),
+        )
 
 
 def begin(dim: int, groups: int, constants: DenseTuning, reward_range: tuple[float, float]) -> KnownLinear:
@@ -266,6 +327,8 @@ def _without(known: KnownLinear, *names: str) -> dict[str, Chain]:
 def afresh(known: KnownLinear) -> KnownLinear:
     """Return what is known without rewards and without arms' rows: their totals begin anew."""
     nothing = begin(known.dim, known.groups, known.constants, known.reward_range)
+    if isinstance(known, KnownGrown):
+        known = replace(known, precision=0 * known.precision, told=0 * known.told)
     return replace(
         known,
         chains=_without(known, "arms", "squares"),
@@ -290,14 +353,19 @@ def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLin
         return replace(afresh(moved), earned=Earned(last=known.earned.last))
     own, arms = known.dim + 1, known.arms  # sums of (v r, r), and then those of (v, 1)
     times, more = (high - low) / (last - first), (low + high - first - last) / (2 * (last - first))
-    sums, noise = arms.sums.copy(), arms.noise.copy()
-    sums[:, :own] = times * sums[:, :own] + more * sums[:, own:]
-    noise[:own] = times**2 * noise[:own] + more**2 * noise[own:]
+    if isinstance(moved, KnownGrown):
+        # Of rewards that are `times` as large: precision is over their square.
+        told = (times * moved.told + more * moved.precision[:, :, -1]) / times**2
+        moved = replace(moved, precision=moved.precision / times**2, told=told)
+    else:
+        sums, noise = arms.sums.copy(), arms.noise.copy()
+        sums[:, :own] = times * sums[:, :own] + more * sums[:, own:]
+        noise[:own] = times**2 * noise[:own] + more**2 * noise[own:]
+        moved = replace(moved, arms=replace(arms, sums=sums, noise=noise))
     constant = np.eye(own)[-1] * more
     return replace(
         moved,
         chains=_without(known, "arms"),
-        arms=replace(arms, sums=sums, noise=noise),
         coefficients=times * known.coefficients + constant,
         draws=times * known.draws + constant,
         scores=tuple(
@@ -321,6 +389,12 @@ def with_groups(known: KnownLinear, groups: int) -> KnownLinear:
     def longer(part: Weighted) -> Weighted:
         return replace(part, sums=np.pad(part.sums, ((0, more), (0, 0))))
 
+    if isinstance(known, KnownGrown):
+        known = replace(
+            known,
+            precision=np.pad(known.precision, ((0, more), (0, 0), (0, 0))),
+            told=np.pad(known.told, ((0, more), (0, 0))),
+        )
     return replace(
         known,
         arms=longer(known.arms),

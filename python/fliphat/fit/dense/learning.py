@@ -21,11 +21,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fliphat.fit.board import Interval
-from fliphat.fit.dense import columns
+from fliphat.fit.dense import columns, growing
 from fliphat.fit.dense.blocks import product, solve, square
 from fliphat.fit.dense.chain import Step
 from fliphat.fit.dense.constants import DenseTuning
-from fliphat.fit.dense.known import DRAWS, ArmScores, KnownLinear, Weighted, afresh, begin, with_groups
+from fliphat.fit.dense.known import (
+    DRAWS,
+    ArmScores,
+    KnownGrown,
+    KnownLinear,
+    Weighted,
+    afresh,
+    begin,
+    with_groups,
+)
 from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 
 __all__ = ["arm_values", "best_constant", "learn"]
@@ -220,7 +229,7 @@ def _with_draws(known: KnownLinear, width: float) -> KnownLinear:
     count_noise = math.sqrt(own.noise[-1])
     counts = np.maximum(own.sums[:, -1], max(1e-3 * total / groups, 0.5 * count_noise))
     level = np.clip(rewards / counts, -0.5, 0.5)
-    means, doubt = _arm_means(own.sums[:, d + 1 : -1] / counts[:, None], own.noise[d + 1 : -1], counts)
+    means, doubt = _arm_means(known, own, counts)
     covariance, error = _within_arms(known, means, counts)
     values, vectors = _directions(covariance, constants.floor)
     root = vectors * np.sqrt(values)
@@ -326,6 +335,8 @@ def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     alone may know it better, as long as rewards have not changed.
     """
     low, high = known.reward_range
+    if isinstance(known, KnownGrown):
+        return growing.arm_values(known)
     found, variance = _foreseen(known, width)
     at_first, doubt = _first_values(known)
     found, variance = np.where(doubt < variance, at_first, found), np.minimum(doubt, variance)
@@ -344,15 +355,26 @@ def best_constant(values: list[Interval], active: list[int]) -> tuple[int, Inter
     return best, Interval(values[best].mean - luck * values[best].error, values[best].error)
 
 
-def _arm_means(found: _Floats, noise: _Floats, counts: _Floats) -> tuple[_Floats, _Floats]:
-    """Return means of arms' rows, drawn to that of all, and the variance of the noise left in an entry."""
-    doubt = float(noise.mean()) / counts**2
+def _arm_means(known: KnownLinear, own: Weighted, counts: _Floats) -> tuple[_Floats, _Floats]:
+    """Return means of arms' rows, drawn to that of all, and the variance of the noise left in an entry.
+
+    An arm's constant is its mean reward less what coefficients make of its mean row. With few rows noise in
+    that row is most of what is lost, so the mean of all is also taken from what columns released.
+    """
+    d = known.dim
+    found, noise = own.sums[:, d + 1 : -1] / counts[:, None], float(own.noise[d + 1 : -1].mean())
+    doubt = noise / counts**2
     shares = counts / counts.sum()
-    common = shares @ found
+    common, common_doubt = shares @ found, len(counts) * noise / float(counts.sum()) ** 2
+    if known.mean_weights.all():
+        told = (known.means / known.mean_weights - known.center) / known.size
+        told_doubt = float((1 / (known.mean_weights * known.size**2)).mean())
+        common = (common * told_doubt + told * common_doubt) / (told_doubt + common_doubt)
+        common_doubt *= told_doubt / (told_doubt + common_doubt)
     apart = found - common
     spread = max(float(shares @ (apart**2 - doubt[:, None]).mean(axis=1)), 1e-6)
     kept = spread / (spread + doubt)
-    return common + apart * kept[:, None], kept * doubt
+    return common + apart * kept[:, None], kept * doubt + (1 - kept) ** 2 * common_doubt
 
 
 def _within_arms(known: KnownLinear, means: _Floats, counts: _Floats) -> tuple[_Floats, float]:

@@ -36,12 +36,14 @@ import numpy.typing as npt
 from fliphat import _native
 from fliphat.fit.board import BOARD_SQUARED, BOARD_STEPS, BOARD_WIDTH
 from fliphat.fit.dense.chain import Step
+from fliphat.kernels import _rows
 from fliphat.kernels._fits import Noise
 
 __all__ = [
     "NAMES",
     "RADIUS",
     "STEPS",
+    "Picking",
     "Released",
     "RowMap",
     "release",
@@ -151,8 +153,32 @@ class Released:
     noise: _Floats
 
 
+@dataclass(frozen=True, eq=False)
+class Picking:
+    """How columns are picked. Public.
+
+    Attributes
+    ----------
+    picks, scale : int
+        How many, and the scale of the mechanism.
+    explained : ndarray, shape (groups * (columns + 1),)
+        What the public columns explain already: a weight of their integers each, and a level.
+    clip : float
+        Largest size of a value times a residual.
+    """
+
+    picks: int
+    scale: int
+    explained: _Floats
+    clip: float
+
+    def asked(self, candidates: int) -> tuple[int, int, _Floats, float, int]:
+        """Return what the native function takes."""
+        return self.picks, self.scale, self.explained, self.clip, candidates
+
+
 def release(
-    rows: npt.NDArray[Any],
+    rows: Any,
     slots: _Integers,
     rewards: _Floats,
     present: npt.NDArray[np.bool_],
@@ -164,14 +190,16 @@ def release(
     radius: int,
     secret: bytes | None,
     noise: Noise,
-) -> tuple[dict[str, Released], bytes | None]:
+    columns: _Integers | None = None,
+    picking: Picking | None = None,
+) -> tuple[dict[str, Released], _Integers, bytes | None]:
     """Add an episode's sums to their totals and release these; also return what is secret until next time.
 
     All of it is one native call: no sum without noise comes back to Python.
 
     Parameters
     ----------
-    rows : ndarray, shape (n, d + 1)
+    rows : ndarray or CSR, shape (n, d + 1)
         Contexts, and a column that is not read.
     slots : ndarray of int64, shape (n,)
         Each row's arm, from 0 to ``groups - 1`` where `present`.
@@ -182,23 +210,34 @@ def release(
         Of the ball of squares.
     secret : bytes, optional
         What the release before returned.
+    columns : ndarray of int64, optional
+        Public columns; those that are picked come behind them in `row_map`. All of them if left out.
+    picking : Picking, optional
+
+    Returns
+    -------
+    released : dict of Released
+    picked : ndarray of int64
+    secret : bytes, optional
     """
     dim = len(row_map.center)
+    columns = np.arange(dim) if columns is None else columns
     noises = {name: noise_steps(name, step, dim, groups) for name, step in steps.items()}
     asked = [
         (NAMES[name], name, step.weight, (step.before.releases, step.before.weight), *noises[name], step.kept)
         for name, step in steps.items()
     ]
-    drawn, after = _native.release_dense(
-        rows,
+    picked, drawn, after = _native.release_dense(
+        rows if isinstance(rows, np.ndarray) else _rows.native(_rows.sparse_rows("rows", rows)),
         np.ascontiguousarray(rewards, np.float64),
         slots,
         present.view(np.uint8),
         (groups, reward_range, RADIUS, radius),
-        (row_map.center, row_map.inverse * row_map.scale),
+        (columns, row_map.center, row_map.inverse * row_map.scale),
         asked,
         secret,
         noise,
+        None if picking is None else picking.asked(rows.shape[1] - 1),
     )
     found = {}
     for name, step in steps.items():
@@ -206,7 +245,7 @@ def release(
         own, drawn = drawn[: len(sigmas)], drawn[len(sigmas) :]
         unit = 2.0**shift / step.weight
         found[name] = Released(own.astype(np.float64) * unit, sigmas.astype(np.float64) * unit)
-    return found, after if any(step.kept for step in steps.values()) else None
+    return found, picked, after if any(step.kept for step in steps.values()) else None
 
 
 def root_up(exact: Fraction) -> int:

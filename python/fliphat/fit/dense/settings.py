@@ -40,6 +40,10 @@ class DenseSettings(EngineSettings):
     uniform_share: float = 0.0
     #: Whether `reward_range` is where rewards are looked for first.
     learns_range: bool = False
+    #: Whether few of all columns are public, and more are picked.
+    grows: bool = False
+    #: Size of a column that is not known yet.
+    context_scale: float = 1.0
     fit: str = "dense"
     #: Rewards are numbers in a range; the engine asks.
     loss: str = "squared"
@@ -63,16 +67,20 @@ class DenseSettings(EngineSettings):
         growth: object = 1.15,
         totals: object = True,
         guard: object = True,
-        sparsity: object = None,
+        sparsity: int | None = None,
         uniform_share: object = 0.0,
         learns_range: bool = False,
+        grows: bool = False,
+        context_scale: float = 1.0,
         dtype: object = "float32",
         seed: object = None,
     ) -> DenseSettings:
         """Return the arguments with defaults filled in; errors name the argument."""
         arguments.choice("model", model, MODELS)
         dim = arguments.integer("dim", dim, 1, 2**31 - 2)
-        refuse_too_large(dim, arms if model == "disjoint" else 1)
+        refuse_too_large(
+            min(dim, sparsity) if grows and sparsity else dim, arms if model == "disjoint" else 1
+        )
         if delta == 0:
             raise ValueError(
                 "delta must be above 0, got 0: all columns are released with Gaussian noise, which is never "
@@ -99,6 +107,8 @@ class DenseSettings(EngineSettings):
             uniform_share=arguments.within("exploration", uniform_share, 0.0, 1.0),
             sparsity=None if sparsity is None else arguments.integer("sparsity", sparsity, 1, dim),
             learns_range=learns_range,
+            grows=grows,
+            context_scale=context_scale,
             dtype=checked_dtype(dtype),
             seed=None if seed is None else arguments.integer("seed", seed, 0, 2**64 - 1),
         )
@@ -117,6 +127,16 @@ class DenseSettings(EngineSettings):
     def disjoint(self) -> bool:
         """Whether every arm has coefficients of its own."""
         return self.model == "disjoint"
+
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether rows of sparse contexts stay sparse."""
+        return self.grows
+
+    @property
+    def width(self) -> int:
+        """Columns that are public at most."""
+        return min(self.dim, self.sparsity) if self.grows and self.sparsity else self.dim
 
     def exploration_in(self, episode: int) -> float:
         """Return the share of rounds that play a uniform arm; others explore by sampled coefficients."""
@@ -147,6 +167,21 @@ _LONGEST: Final = 1.5
 _WIDEST: Final = 2.0
 
 
+#: Rounds that noise on all columns would need, from which on few of them are picked. On made tables of 30 to
+#: 300 columns, normal and one-hot, picks earned the same from about 600 on, and twice as much with many more.
+_WIDE: Final = 600
+
+#: Episodes of a support that grows: each is picked from, and learned from, on its own.
+_GROWTH: Final = 1.5
+
+
+def _grows(dim: int, arms: int, claim: Mapping[str, Any]) -> bool:
+    """Return whether columns are picked: where noise on all of them would hide them for long."""
+    epsilon, delta = arguments.positive("epsilon", claim["epsilon"]), check_delta(claim["delta"])
+    users = arguments.integer("rounds_per_user", claim.get("rounds_per_user", 1), 1, MAX_COUNT)
+    return delta > 0 and fewest_rounds(dim, arms, epsilon, delta, users) > _WIDE
+
+
 def named_settings(
     *,
     dim: int,
@@ -156,6 +191,7 @@ def named_settings(
     reward_scale: object,
     reward_range: object,
     exploration: object,
+    arms: int,
     **others: Any,
 ) -> DenseSettings:
     """Return the settings of ``FLIPHAT(arms=...)``, whose arguments say sizes where others are bounds."""
@@ -166,6 +202,8 @@ def named_settings(
         raise ValueError("reward_scale must be a number with named arms; reward_range=(low, high) is better")
     if not isinstance(exploration, (int, float)):
         raise TypeError(f"exploration must be one share of rounds with named arms, got {exploration!r}")
+    sparsity = arguments.integer("sparsity", sparsity, 1, dim)
+    grows = 2 * sparsity <= dim and _grows(dim, arms, others)
     half = _WIDEST * arguments.positive("reward_scale", reward_scale)
     learns = reward_range is None and loss != "logistic"
     if loss == "logistic":
@@ -174,11 +212,15 @@ def named_settings(
         reward_range = (-half, half)
     return DenseSettings.checked(
         dim=dim,
+        arms=arms,
         context_norm=_LONGEST * scale * math.sqrt(dim),
         reward_range=reward_range,
-        sparsity=arguments.integer("sparsity", sparsity, 1, dim),
+        sparsity=sparsity,
         uniform_share=exploration,
         learns_range=learns,
+        grows=grows,
+        context_scale=scale,
+        growth=_GROWTH if grows else 1.15,
         **others,
     )
 

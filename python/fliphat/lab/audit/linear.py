@@ -1,4 +1,6 @@
-"""The audit's cases for PrivateLinear at two columns: one person's context, reward and arm swapped.
+"""The audit's cases for PrivateLinear and for named arms of FLIPHAT: one person's contents swapped.
+
+There are two columns; a person's contents are context, reward and arm.
 
 The person's row is in every release from its episode on, so a case is a *life*: the fit plays episodes before
 the person comes, the person's and several later ones, all from its own plans. What its release
@@ -29,6 +31,7 @@ from fliphat.kernels._fits import TotalPart
 from fliphat.lab.audit.bounds import Counts
 from fliphat.lab.audit.cases import Case, Counter
 from fliphat.lab.audit.peers import boundary_case
+from fliphat.lab.audit.steps import StepsCall, counting, recorded_steps
 
 __all__ = ["linear_cases"]
 
@@ -104,6 +107,8 @@ def linear_cases() -> list[Case]:
         ),
         _board_case("the five numbers of its scoreboard"),
         _board_case("its scoreboard with half the noise", 0.5, "half of the noise is missing"),
+        _grown_case("a pick and what it opens"),
+        _grown_case("a pick and what it opens, noise at 2/3", 2 / 3, "a third of the noise is missing"),
         boundary_case("PrivateLinear, an episode that ends when rewards are high"),
     ]
 
@@ -111,7 +116,7 @@ def linear_cases() -> list[Case]:
 # Lives, as the fit plays them
 
 
-def _fit(totals: bool = True) -> Dense:
+def _fit(totals: bool = True, grows: bool = False) -> Dense:
     settings = DenseSettings.checked(
         arms=2,
         dim=_DIM,
@@ -121,6 +126,8 @@ def _fit(totals: bool = True) -> Dense:
         first_episode=_ROUNDS,
         growth=1.2,
         totals=totals,
+        grows=grows,
+        sparsity=1 if grows else None,
     )
     fit = Dense(settings)
     fit.use_arms(ArmTable(range(2)))
@@ -192,6 +199,31 @@ def _board_case(name: str, noise: float = 1.0, broken: str | None = None) -> Cas
         return _less((first, second), noise) if broken else (first, second)
 
     return Case(f"PrivateLinear, {name}", epsilon, delta, _counting(record), broken, cost=_COST)
+
+
+def _grown_case(name: str, noise: float = 1.0, broken: str | None = None) -> Case:
+    """Return a case of an episode of a support that grows: the pick, and the vector of what was picked.
+
+    The person says the opposite of two columns; one other row makes the sizes of their sums tell that.
+    """
+
+    def record() -> tuple[list[StepsCall], list[StepsCall]]:
+        sides = []
+        for sign in (1.0, -1.0):
+            fit = _fit(grows=True)
+            plan, known = fit.plan(0, fit.begin()), fit.begin()
+            rows = np.zeros((plan.rows, _DIM + 1))
+            rows[:2, :_DIM] = [sign * 1e9, -sign * 1e9], [1e9, 1e9]
+            given = plan, rows, np.ones(plan.rows), np.arange(plan.rows) < 2, known, None
+
+            def release(noise: _native.RecordingNoise, fit: Dense = fit, given: Any = given) -> None:
+                fit.noise = lambda episode: noise
+                fit.run_totals(*given)
+
+            sides.append([recorded_steps(release).noisier(noise)])
+        return sides[0], sides[1]
+
+    return Case(f"FLIPHAT, named arms, {name}", _EPSILON, _DELTA, counting(record), broken, cost=_COST)
 
 
 # Controls

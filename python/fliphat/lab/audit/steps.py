@@ -182,7 +182,7 @@ def recorded_steps(release: Callable[[RecordingNoise], Any]) -> StepsCall:
 
 def _asked(noise: RecordingNoise) -> tuple[list[Picking], list[tuple[_Integers, _Integers]]]:
     """Return the picks and the vectors of one release: numbers if there are any, picks, and a vector."""
-    calls = noise.calls
+    calls = _as_vectors(noise.calls)
     picks = [
         Picking(scores, count, scale, tuple(excluded), signed)
         for scores, count, scale, signed, excluded in (more for kind, *more in calls if kind == "picks")
@@ -199,6 +199,19 @@ def _asked(noise: RecordingNoise) -> tuple[list[Picking], list[tuple[_Integers, 
             f"one release was expected, got {len(picks)} of picks and {len(vectors)} of vectors"
         )
     return picks, vectors
+
+
+def _as_vectors(calls: Sequence[Any]) -> list[Any]:
+    """Return the calls with the parts of new totals, released once, as the one vector that they are."""
+    totals = [more for kind, *more in calls if kind == "total"]
+    if not totals:
+        return list(calls)
+    if any(before != (0, 0) for _, _, _, before, *_ in totals):
+        raise RuntimeError("totals that go on were not expected in one release")
+    values = np.concatenate([added for _, added, *_ in totals])
+    sigmas = [sigmas * 2.0**shift / weight for _, _, weight, _, sigmas, shift, _ in totals]
+    others = [call for call in calls if call[0] != "total"]
+    return [*others, ("vector", values, np.floor(np.concatenate(sigmas)))]
 
 
 def record_by(policy: Any, noise: RecordingNoise) -> None:

@@ -49,12 +49,6 @@ def _inline(path: Path) -> str:
 
 def versions() -> list[tuple[str, str]]:
     """Return what a result was made with."""
-    found = [
-        ("fliphat", __version__),
-        ("Python", platform.python_version()),
-        ("NumPy", numpy.__version__),
-        ("machine", f"{platform.system()} {platform.machine()}"),
-    ]
-    for name in ("scipy", "matplotlib"):
-        found.append((name, importlib.metadata.version(name)))
-    return found
+    known = {"fliphat": __version__, "Python": platform.python_version(), "NumPy": numpy.__version__}
+    known["machine"] = f"{platform.system()} {platform.machine()}"
+    return [*known.items(), *((name, importlib.metadata.version(name)) for name in ("scipy", "matplotlib"))]

@@ -295,8 +295,8 @@ class Engine(Rewards):
         """Return where rows go; the episode's first contexts decide the layout."""
         if self.episode.rows is None:
             first = contexts.rounds[0] if isinstance(contexts, Ragged) else contexts
-            # Rows with an arm behind them are learned from dense.
-            sparse = isinstance(first, _rows.Sparse) and self._row_width == self.settings.dim
+            # Where all columns are learned from, rows with an arm behind them are dense.
+            sparse = isinstance(first, _rows.Sparse) and self.settings.sparse_rows
             layout = "csr" if sparse else "dense"
             self.episode.rows = self.new_rows(layout)
         return self.episode.rows

@@ -6,7 +6,7 @@ public. The chooser is what plays: it writes the row that is kept and says which
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,10 @@ from fliphat.fit.known import Known
 from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.policies.engine import inputs
 
+if TYPE_CHECKING:
+    from fliphat.policies.grown import GrownChooser
+    from fliphat.policies.linear_rule import LinearChooser
+
 __all__ = ["ArmRule", "ArmsOfRounds", "Chooser", "RowForEachArm"]
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -23,84 +27,10 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 #: Arms of each of several rounds: the same of all, or a number for each.
 ArmsOfRounds: TypeAlias = int | npt.NDArray[np.int64]
 
-_Choice = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]
-_SparseChoice = tuple[
-    npt.NDArray[np.int64],
-    npt.NDArray[np.uint32],
-    npt.NDArray[np.uint32],
-    npt.NDArray[np.int32],
-    npt.NDArray[Any],
-]
-
-
-class Chooser(Protocol):
-    """Plays rounds by public numbers; see `fliphat._native.Estimate`, which is one.
-
-    An arm is ``-1 - arm`` where contexts can't be used; its row is then zeros, as it is where `keep` is 0.
-    What else is returned of a round is how likely its arm was, as
-    :func:`fliphat.policies.engine.exploring.probability` reads it.
-    """
-
-    def choose_one(
-        self,
-        contexts: npt.NDArray[Any],
-        word: int,
-        keep: bool,
-        out: npt.NDArray[Any],
-        at: int,
-        explored: bool = False,
-    ) -> tuple[int, int]:
-        """Play one round and write its row to ``out[at]``."""
-
-    def choose_dense(
-        self,
-        contexts: npt.NDArray[Any],
-        arms: int,
-        words: npt.NDArray[np.uint64],
-        keep: npt.NDArray[np.uint8] | None,
-        out: npt.NDArray[Any],
-        at: int,
-        explored: npt.NDArray[np.uint8] | None = None,
-    ) -> _Choice:
-        """Play rounds and write their rows to `out` from `at` on."""
-
-    def choose_csr(
-        self,
-        indptr: npt.NDArray[Any],
-        indices: npt.NDArray[Any],
-        data: npt.NDArray[Any],
-        arms: int,
-        words: npt.NDArray[np.uint64],
-        keep: npt.NDArray[np.uint8] | None,
-        out: npt.NDArray[Any],
-        at: int,
-        explored: npt.NDArray[np.uint8] | None = None,
-    ) -> _Choice:
-        """Play rounds whose contexts are sparse."""
-
-    def choose_dense_to_csr(
-        self,
-        contexts: npt.NDArray[Any],
-        arms: int,
-        words: npt.NDArray[np.uint64],
-        keep: npt.NDArray[np.uint8] | None,
-        double: bool,
-        explored: npt.NDArray[np.uint8] | None = None,
-    ) -> _SparseChoice:
-        """Play rounds and return their rows sparse."""
-
-    def choose_csr_to_csr(
-        self,
-        indptr: npt.NDArray[Any],
-        indices: npt.NDArray[Any],
-        data: npt.NDArray[Any],
-        arms: int,
-        words: npt.NDArray[np.uint64],
-        keep: npt.NDArray[np.uint8] | None,
-        double: bool,
-        explored: npt.NDArray[np.uint8] | None = None,
-    ) -> _SparseChoice:
-        """Play rounds whose contexts are sparse, and return their rows sparse."""
+#: What plays rounds by public numbers, in native code. An arm is ``-1 - arm`` where contexts can't be used;
+#: its row is then zeros, as it is where `keep` is 0. What else is returned of a round is how likely its arm
+#: was, as :func:`fliphat.policies.engine.exploring.probability` reads it.
+Chooser: TypeAlias = "_native.Estimate | LinearChooser | GrownChooser"
 
 
 class ArmRule(Protocol):

@@ -110,6 +110,7 @@ class Saving:
     def close(self) -> None:
         """Give the lock back."""
         if self._file is not None:
+            files.unlock(self._file.fileno())
             self._file.close()
 
 
@@ -177,6 +178,8 @@ class Loading:
             self.consumed = self._file.read(len(_CONSUMED)) == _CONSUMED
             if self.consumed:
                 self._unlink()
+            # At once, though what was read may still be mapped, or a forked child have the file open.
+            files.unlock(self._file.fileno())
 
 
 def _lock(descriptor: int, path: Path) -> None:

@@ -219,8 +219,9 @@ class SqliteStore(SqlStore):
         with self:
             self._write_held()
             if name in ("look", "rows"):
+                assert self._connection is not None
                 with _telling_damage() if name == "rows" else contextlib.nullcontext():
-                    return work(self._open, False)
+                    return work(self._connection, False)
             return self._transaction(name, work, sync=True)
 
     @property
@@ -230,7 +231,8 @@ class SqliteStore(SqlStore):
         return self._connection
 
     def _transaction(self, name: str, work: Work[_Result], *, sync: bool) -> _Result:
-        connection = self._open
+        connection = self._connection
+        assert connection is not None
         if self._durability == "batch":
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS if sync else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")

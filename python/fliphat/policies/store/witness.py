@@ -93,4 +93,7 @@ class FileWitness:
                     if time.monotonic() > until:
                         raise
                 time.sleep(0.01)
-            yield
+            try:
+                yield
+            finally:
+                files.unlock(file.fileno())  # though a child that was forked meanwhile has the file open

@@ -1,4 +1,4 @@
-//! What an episode of a dense fit asks of rows: one vector of all columns, part after part.
+//! What an episode of a dense fit asks of rows: one vector of the public columns, part after part.
 //!
 //! | part | integers |
 //! |---|---|
@@ -7,13 +7,19 @@
 //! | moments | `q q'` on and above the diagonal, row after row |
 //! | squares | for each group `q * q`, cut to a ball |
 //! | board | what was earned: [`board`] |
+//!
+//! Where few of many columns are public, more are picked first, by what their values say of what is not explained yet:
+//! [`column_scores`]. The vector is then of those that were public and of those that were picked.
+
+use std::borrow::Cow;
 
 use crate::private::ball::{ArmRows, BallMap, BallRows, arm_sums, second_moments};
 use crate::private::board;
+use crate::private::candidates::{CandidateRows, Explained, column_scores};
 use crate::private::episode::Sums;
 use crate::private::gradient::Plan;
 use crate::private::peel::ColumnPick;
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
 use crate::runtime::memory::with_room;
 
 /// A part of the vector.
@@ -31,7 +37,9 @@ pub enum Part {
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// How a row becomes integers.
-    pub map: &'a BallMap,
+    pub map: Map<'a>,
+    /// What picks are made by, where columns are picked.
+    pub explained: Option<Explained<'a>>,
     /// Number of groups.
     pub groups: usize,
     /// Where rewards are expected.
@@ -40,6 +48,37 @@ pub struct Asked<'a> {
     pub parts: &'a [Part],
     /// Radius of the ball of squares.
     pub square_radius: i64,
+}
+
+/// How a row becomes integers of the public columns, with room for those that are picked. Public.
+#[derive(Debug, Clone, Copy)]
+pub struct Map<'a> {
+    /// Columns that are public already; those that are picked come behind them.
+    pub columns: &'a [usize],
+    /// What is taken off each column, and what it is then multiplied with.
+    pub centers: &'a [f64],
+    /// See `centers`.
+    pub scales: &'a [f64],
+    /// Radius of the ball.
+    pub radius: i64,
+}
+
+impl Map<'_> {
+    /// The map of the public columns and of those that were picked.
+    ///
+    /// # Errors
+    /// If there is no center, or no scale, for one of them, or one breaks a rule of [`BallMap`].
+    fn with(&self, picked: &[ColumnPick], dimension: usize) -> Result<BallMap> {
+        let count = self.columns.len() + picked.len();
+        let numbers = (self.scales.get(..count), self.centers.get(..count));
+        let (Some(scales), Some(centers)) = numbers else {
+            return Err(Error::invalid("centers and scales must have one number for each column"));
+        };
+        let mut columns = with_room(count)?;
+        columns.extend_from_slice(self.columns);
+        columns.extend(picked.iter().map(|pick| pick.column));
+        BallMap::new(&columns, scales, None, self.radius, dimension)?.with_centers(centers)
+    }
 }
 
 /// The private integers of rows of this process; they end with this value.
@@ -58,11 +97,30 @@ pub struct RowSums<'a, R> {
     pub plan: Plan,
 }
 
-impl<R: BallRows> Sums for RowSums<'_, R> {
-    type Error = crate::runtime::error::Error;
+impl<R: CandidateRows> Sums for RowSums<'_, R> {
+    type Error = Error;
 
-    fn vector(&mut self, _picked: &[ColumnPick]) -> Result<Vec<i64>> {
-        let Asked { map, groups, range, parts, square_radius } = *self.asked;
+    fn candidates(&mut self) -> Result<Cow<'_, [i64]>> {
+        let Asked { map, explained, groups, range, .. } = *self.asked;
+        let explained = explained.ok_or_else(|| Error::invalid("no columns are picked in this episode"))?;
+        let dimension = BallRows::columns(self.rows);
+        let map = if map.columns.is_empty() { None } else { Some(map.with(&[], dimension)?) };
+        let asked = ArmRows {
+            rewards: self.rewards,
+            range,
+            group_of: self.groups,
+            count: groups,
+            present: self.present,
+            halves: false,
+            squares: None,
+            board: false,
+        };
+        column_scores(self.rows, asked, map.as_ref(), explained, self.plan).map(Cow::Owned)
+    }
+
+    fn vector(&mut self, picked: &[ColumnPick]) -> Result<Vec<i64>> {
+        let Asked { map, groups, range, parts, square_radius, .. } = *self.asked;
+        let map = &map.with(picked, BallRows::columns(self.rows))?;
         let asks = |part| parts.contains(&part);
         let squares = asks(Part::Squares);
         let asked = ArmRows {

@@ -3,6 +3,7 @@
 
 pub mod ball;
 pub mod board;
+pub mod candidates;
 pub mod dense;
 pub mod draws;
 pub mod episode;

@@ -27,7 +27,6 @@ __all__ = [
     "Rounds",
     "RowStore",
     "SparseChosen",
-    "SparseStore",
     "csr_matrix",
     "stored_at",
 ]
@@ -213,18 +212,6 @@ class DenseStore(RowStore):
         place = self.place(at, len(rounds.words))
         chosen = rounds.into(place)
         self.put(at, place)
-        return chosen
-
-
-class SparseStore(RowStore):
-    """Rows that are lists of columns and values."""
-
-    layout = "csr"
-
-    def play(self, rounds: Rounds, at: int) -> Chosen:
-        """See :class:`RowStore`."""
-        chosen, rows = rounds.sparse(self.dtype == np.float64)
-        self.put(at, rows)
         return chosen
 
 

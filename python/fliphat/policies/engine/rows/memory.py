@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from fliphat.policies.engine.inputs import Contexts
 from fliphat.policies.engine.rows.base import (
+    Chosen,
     ChosenRows,
     DenseStore,
+    Rounds,
     RowStore,
     SparseChosen,
-    SparseStore,
     csr_matrix,
     stored_at,
 )
@@ -90,8 +91,10 @@ class DenseRows(DenseStore):
         return self.array[:filled]
 
 
-class SparseRows(SparseStore):
+class SparseRows(RowStore):
     """Sparse rows, 8 bytes a stored value and 4 a row (float32); in a file once they pass `limit` bytes."""
+
+    layout = "csr"
 
     def __init__(self, length: int, dim: int, dtype: npt.DTypeLike, limit: int | None = None) -> None:
         super().__init__(length, dim, dtype)
@@ -123,6 +126,12 @@ class SparseRows(SparseStore):
     def spilled(self) -> bool:
         """Whether rows have moved to a file."""
         return self._values.file is not None
+
+    def play(self, rounds: Rounds, at: int) -> Chosen:
+        """See :class:`RowStore`."""
+        chosen, rows = rounds.sparse(self.dtype == np.float64)
+        self.put(at, rows)
+        return chosen
 
     def put(self, at: int, rows: ChosenRows) -> None:
         """See :class:`RowStore`."""

@@ -5,8 +5,6 @@ Importing this package does not import psycopg; `store` and `connections` do.
 
 from __future__ import annotations
 
-import os
-
 __all__ = ["is_url"]
 
 
@@ -18,8 +16,4 @@ def is_url(store: object) -> bool:
     >>> is_url("postgresql://localhost/shop"), is_url("policies/shop")
     (True, False)
     """
-    return (
-        isinstance(store, str)
-        and not isinstance(store, os.PathLike)
-        and store.startswith(("postgresql://", "postgres://"))
-    )
+    return isinstance(store, str) and store.startswith(("postgresql://", "postgres://"))

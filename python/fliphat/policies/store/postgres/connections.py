@@ -241,7 +241,9 @@ def _passes(error: psycopg.Error) -> bool:
 def _explained(error: psycopg.Error) -> BaseException:
     """Return what the caller is told: the kind of error, nothing of what was sent."""
     kind = type(error).__name__
-    if isinstance(error, errors.ReadOnlySqlTransaction):
+    if error.sqlstate is None:
+        why = f"is not there any more ({kind})"
+    elif isinstance(error, errors.ReadOnlySqlTransaction):
         why = "is read-only"
     elif isinstance(error, (errors.DiskFull, errors.InsufficientResources)):
         why = "has no room left"

@@ -450,13 +450,14 @@ def reading(url: str) -> Iterator[Transaction]:
     """Give one moment of a database's policy, in a transaction that can't write and that nobody waits for."""
     connections = Connections(url)
     try:
-        with connections.one() as connection:
-            found = connection.execute(b"SELECT to_regclass('fliphat_policy') IS NOT NULL").fetchone()
-            if not found or not found[0]:
-                raise StoreError("there is no policy in this database")
-            with connections.told(), connection.transaction():
-                connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield _Transaction(connection)
+        is_there = b"SELECT to_regclass('fliphat_policy') IS NOT NULL"
+        # A server that restarts is waited for; one that does so in the middle of the moment is told of.
+        found = connections.run(lambda connection, again: connection.execute(is_there).fetchone())
+        if not found or not found[0]:
+            raise StoreError("there is no policy in this database")
+        with connections.told(), connections.one() as connection, connection.transaction():
+            connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield _Transaction(connection)
     finally:
         connections.close()
 

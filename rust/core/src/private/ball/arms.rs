@@ -47,6 +47,27 @@ pub struct ArmRows<'a> {
 }
 
 impl ArmRows<'_> {
+    /// Whether row `i` counts.
+    pub(crate) fn counts(&self, i: usize) -> bool {
+        self.present.is_none_or(|flags| flags[i] != 0)
+    }
+
+    /// # Errors
+    /// If lengths are not those of `n` rows, or a group is out of range.
+    pub(crate) fn check(&self, n: usize) -> Result<()> {
+        if self.rewards.len() != n || self.group_of.len() != n {
+            return Err(Error::invalid("rewards and arms must have one value for each row of X"));
+        }
+        if self.present.is_some_and(|flags| flags.len() != n) {
+            return Err(Error::invalid("present must have one flag for each row"));
+        }
+        let within = |(i, group): (usize, &i64)| !self.counts(i) || (0..self.count as i64).contains(group);
+        if !self.group_of.iter().enumerate().all(within) {
+            return Err(Error::invalid("arms must be from 0 to the number of arms less 1"));
+        }
+        Ok(())
+    }
+
     /// Sums of one group.
     fn block(&self, width: usize) -> usize {
         2 * (width + 1) + if self.squares.is_some() { width } else { 0 }
@@ -61,19 +82,9 @@ impl ArmRows<'_> {
 /// [`SQUARE_UNIT`], the map has a constant or a sparse row is not canonical.
 pub fn arm_sums<R: BallRows>(rows: &R, asked: ArmRows<'_>, map: &BallMap, plan: Plan) -> Result<Vec<i64>> {
     let n = rows.rows();
-    if asked.rewards.len() != n || asked.group_of.len() != n {
-        return Err(Error::invalid("rewards and arms must have one value for each row of X"));
-    }
-    if asked.present.is_some_and(|flags| flags.len() != n) {
-        return Err(Error::invalid("present must have one flag for each row"));
-    }
+    asked.check(n)?;
     if map.dimension() != rows.columns() || n >= MOST_ROWS || map.one.is_some() {
         return Err(Error::invalid("X must have the columns of the map and fewer than 2**31 rows"));
-    }
-    let counts = |i: usize| asked.present.is_none_or(|flags| flags[i] != 0);
-    let within = |(i, group): (usize, &i64)| !counts(i) || (0..asked.count as i64).contains(group);
-    if !asked.group_of.iter().enumerate().all(within) {
-        return Err(Error::invalid("arms must be from 0 to the number of arms less 1"));
     }
     if asked.squares.is_some_and(|radius| !(1..=SQUARE_UNIT).contains(&radius)) {
         return Err(Error::invalid(format!("squares must be an integer from 1 to {SQUARE_UNIT}")));
@@ -114,10 +125,7 @@ impl<R: BallRows> Vectorised for AddBlock<'_, '_, R> {
         let (groups, behind) = sums.totals.split_at_mut(asked.count * block);
         let (halves, board) = behind.split_at_mut(if asked.halves { 2 * width } else { 0 });
         let longest = board::CUT * (map.radius as f64).powi(2);
-        for i in range {
-            if asked.present.is_some_and(|flags| flags[i] == 0) {
-                continue;
-            }
+        for i in range.filter(|i| asked.counts(*i)) {
             rows.gather(i, map, &mut sums.values)?;
             if asked.board {
                 let square = sums.values.iter().fold(0.0, |sum, value| sum + value * value);

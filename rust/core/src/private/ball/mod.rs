@@ -140,7 +140,7 @@ impl BallMap {
     ///
     /// Both slices have one entry for each column and the constant; entries beyond them are zeros and stay so.
     #[inline(always)]
-    fn quantise(&self, values: &mut [f64], multiplier: f64, integers: &mut [i32]) -> usize {
+    pub(crate) fn quantise(&self, values: &mut [f64], multiplier: f64, integers: &mut [i32]) -> usize {
         if let Some(one) = self.one {
             values[self.width() - 1] = one;
         }
