@@ -52,6 +52,8 @@ _REWARDED: Final = 0.5
 _EQUAL: Final = 0.03
 #: Share of rounds from which on a policy is locked on one arm.
 _LOCKED: Final = 0.95
+#: Arms from which on their means are not taken for known.
+_MANY: Final = 100
 #: How far a scale may move from what was told.
 _SCALE: Final = 5.0
 #: Mean square of contexts, where 1 is that of `context_norm`, below which most of a ball is empty.
@@ -200,7 +202,7 @@ def _uniform(board: Scoreboard, first: Interval) -> Interval:
     average = Interval(
         sum(one.mean for one in arms) / count, math.hypot(*(one.error for one in arms)) / count
     )
-    known = board.arms and average.error < first.error and first.low < average.mean < first.high
+    known = 0 < len(board.arms) <= _MANY and average.error < first.error
     return average if known else first
 
 
@@ -258,7 +260,7 @@ def _changed(history: Sequence[EpisodeFacts], known: Known | None) -> str:
     if since > _ANEW * before:
         return ""
     return (
-        f"rewards changed by round {before:,}: arms earn clearly more or less than rounds before had said, "
+        f"rewards changed by round {before:,}: rounds earned clearly less than rounds before had said, "
         f"which are not used any more. If nobody changed what is shown, who comes or what is rewarded, "
         f"contexts do not tell what matters; this word goes by round {math.ceil((1 + _ANEW) * before):,}"
     )

@@ -320,19 +320,21 @@ def begin(dim: int, groups: int, constants: DenseTuning, reward_range: tuple[flo
     )
 
 
-def _without_arms(known: KnownLinear) -> dict[str, Chain]:
-    return {name: chain for name, chain in known.chains.items() if name != "arms"}
+def _without(known: KnownLinear, *names: str) -> dict[str, Chain]:
+    return {name: chain for name, chain in known.chains.items() if name not in names}
 
 
 def afresh(known: KnownLinear) -> KnownLinear:
-    """Return what is known without what was known of rewards, whose totals begin anew."""
+    """Return what is known without rewards and without arms' rows: their totals begin anew."""
     nothing = begin(known.dim, known.groups, known.constants, known.reward_range)
     if isinstance(known, KnownGrown):
         known = replace(known, precision=0 * known.precision, told=0 * known.told)
     return replace(
         known,
-        chains=_without_arms(known),
+        chains=_without(known, "arms", "squares"),
         arms=nothing.arms,
+        squares=nothing.squares,
+        square_counts=nothing.square_counts,
         coefficients=nothing.coefficients,
         draws=nothing.draws,
         began=known.episodes,
@@ -363,7 +365,7 @@ def expecting(known: KnownLinear, reward_range: tuple[float, float]) -> KnownLin
     constant = np.eye(own)[-1] * more
     return replace(
         moved,
-        chains=_without_arms(known),
+        chains=_without(known, "arms"),
         coefficients=times * known.coefficients + constant,
         draws=times * known.draws + constant,
         scores=tuple(

@@ -41,9 +41,11 @@ __all__ = ["arm_values", "best_constant", "learn"]
 
 _Floats = npt.NDArray[np.float64]
 
-#: Standard errors by which what is released must be off what was foreseen for rewards to
-#: have changed.
+#: Standard errors, and standard deviations of rewards, by which less than was foreseen is a change; episodes
+#: after one until another is looked for.
 _CHANGED: Final = 5.0
+_DROP: Final = 0.1
+_AGAIN: Final = 5
 
 #: Standard errors by which the best arm is compared with others, about.
 _ERRORS: Final = 2.6
@@ -137,12 +139,14 @@ def _added_arms(
 
 
 def _changed(known: KnownLinear, arms: _Floats, noise: _Floats, width: float) -> bool:
-    """Return whether what a total says of an arm is clearly not what was foreseen of its rows.
+    """Return whether a total says that its rows earned clearly less than was foreseen of them.
 
-    A total is mostly of the last episodes. Where it was foreseen too well, rewards have changed.
+    A total is mostly of the last episodes. Where it was foreseen too well, rewards have changed. Arms are
+    looked at together: of one, coefficients may say too much. They do so, too, where few episodes are known.
     """
-    d, groups = known.dim, known.groups
-    if not known.settled or known.fresh or "arms" not in known.chains:
+    d = known.dim
+    young = known.episodes < known.changed + _AGAIN and known.changed
+    if not known.settled or known.fresh or "arms" not in known.chains or young:
         return False
     counts = np.maximum(arms[:, -1], max(2 * noise[-1], 1.0))
     level, own = np.clip(arms[:, d] / counts, -0.5, 0.5), arms[:, d + 1 : -1] / counts[:, None]
@@ -150,8 +154,9 @@ def _changed(known: KnownLinear, arms: _Floats, noise: _Floats, width: float) ->
     spread = np.clip(0.25 - level**2, known.constants.least_spread, known.constants.spread)
     seen = noise[d] ** 2 + (level * noise[-1]) ** 2
     seen += float(np.mean(noise[d + 1 : -1] ** 2)) * (known.coefficients[:, :d] ** 2).sum(axis=1)
-    apart = (level - foreseen) ** 2 / (variance + seen / counts**2 + spread / counts)
-    return bool(apart.max() > _CHANGED**2 + 2 * math.log(groups))
+    share = counts / counts.sum()
+    error = math.sqrt(float(share**2 @ (variance + seen / counts**2 + spread / counts)))
+    return float(share @ (foreseen - level)) > max(_CHANGED * error, _DROP * math.sqrt(float(share @ spread)))
 
 
 def _with_moments(
