@@ -249,6 +249,21 @@ def test_arms_come_and_go_and_everything_is_kept(tmp_path):
         assert policy.select(contexts[0]).arm in ARMS
 
 
+@pytest.mark.parametrize("at", [100, 700, 1303])
+def test_an_arm_that_comes_in_an_episode_is_learned_from_in_that_episode(at):
+    contexts, chances = made(1600, 7)
+    with policy_of() as policy:
+        play(policy, contexts[:at], chances)
+        before = policy._look().known
+        policy.add_arm("new")
+        while policy._look().known.episodes <= before.episodes + 1:
+            decisions = policy.select_batch(contexts[: policy.remaining])
+            policy.update_batch(decisions, np.ones(len(decisions.arms)))
+            policy.select(contexts[0])
+        known = policy._look().known
+        assert known.groups == 4 and (known.precision[3] != 0).any()
+
+
 def test_where_rewards_are_is_found_where_it_is_not_told():
     contexts, chances = made(16_000, 9)
     with policy_of(reward_range=None, reward_scale=5.0) as policy:

@@ -162,7 +162,8 @@ class Picking:
     picks, scale : int
         How many, and the scale of the mechanism.
     explained : ndarray, shape (groups * (columns + 1),)
-        What the public columns explain already: a weight of their integers each, and a level.
+        What the public columns explain already: a weight of their integers each, and a level. Nothing of
+        arms that came after it was made.
     clip : float
         Largest size of a value times a residual.
     """
@@ -172,9 +173,10 @@ class Picking:
     explained: _Floats
     clip: float
 
-    def asked(self, candidates: int) -> tuple[int, int, _Floats, float, int]:
-        """Return what the native function takes."""
-        return self.picks, self.scale, self.explained, self.clip, candidates
+    def asked(self, weights: int, candidates: int) -> tuple[int, int, _Floats, float, int]:
+        """Return what the native function takes; `weights` is how many all arms of now have."""
+        explained = np.pad(self.explained, (0, weights - len(self.explained)))
+        return self.picks, self.scale, explained, self.clip, candidates
 
 
 def release(
@@ -237,7 +239,7 @@ def release(
         asked,
         secret,
         noise,
-        None if picking is None else picking.asked(rows.shape[1] - 1),
+        None if picking is None else picking.asked(groups * (len(columns) + 1), rows.shape[1] - 1),
     )
     found = {}
     for name, step in steps.items():
