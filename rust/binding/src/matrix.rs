@@ -1,10 +1,45 @@
 //! NumPy arrays as the slices the core works on: read-only borrows, never a copy.
 
 use fliphat_core::matrix::{Csr, Dense};
-use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::ndarray::Dimension;
+use numpy::{
+    Element, PyArray2, PyArrayMethods, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray,
+    PyUntypedArrayMethods,
+};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::runtime::Raised;
+
+/// Numbers of an array of several dimensions, the last index fastest. `as_slice` alone returns those in Fortran's order,
+/// which are contiguous as well, in that one: rows would be read as columns.
+pub(crate) trait InOrder<T> {
+    /// # Errors
+    /// If the array is not aligned, or not in C order.
+    fn in_order(&self) -> PyResult<&[T]>;
+}
+
+impl<T: Element, D: Dimension> InOrder<T> for PyReadonlyArray<'_, T, D> {
+    fn in_order(&self) -> PyResult<&[T]> {
+        required(self.is_c_contiguous())?;
+        Ok(self.as_slice()?)
+    }
+}
+
+/// The same of an array that is written to.
+pub(crate) fn in_order_mut<'a, T: Element, D: Dimension>(
+    array: &'a mut PyReadwriteArray<'_, T, D>,
+) -> PyResult<&'a mut [T]> {
+    required(array.is_c_contiguous())?;
+    Ok(array.as_slice_mut()?)
+}
+
+fn required(in_order: bool) -> PyResult<()> {
+    if in_order {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err("arrays of several dimensions must be in C order"))
+}
 
 /// A dense matrix of either type.
 pub(crate) enum Matrix<'py> {
@@ -120,7 +155,7 @@ pub(crate) fn dense<'a, T: numpy::Element + fliphat_core::matrix::scalar::Real>(
 ) -> PyResult<Dense<'a, T>> {
     let shape = array.as_array();
     let (rows, columns) = shape.dim();
-    Ok(Dense::new(array.as_slice()?, rows, columns).map_err(Raised::from)?)
+    Ok(Dense::new(array.in_order()?, rows, columns).map_err(Raised::from)?)
 }
 
 pub(crate) fn csr<'a, T, I>(

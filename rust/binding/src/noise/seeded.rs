@@ -12,6 +12,7 @@ use fliphat_core::runtime::error::{Error, Result};
 use numpy::{PyReadonlyArray1, PyReadwriteArray1, PyReadwriteArray2};
 use pyo3::prelude::*;
 
+use crate::matrix::in_order_mut;
 use crate::noise::release::{contiguous, peeler, positions};
 use crate::runtime::Raised;
 
@@ -103,8 +104,8 @@ pub(crate) fn seeded_peel(
 ) -> PyResult<()> {
     let s = supports.as_array().ncols();
     let v = contiguous(v.as_slice()).map_err(Raised::from)?;
-    let supports = contiguous(supports.as_slice_mut()).map_err(Raised::from)?;
-    let values = contiguous(values.as_slice_mut()).map_err(Raised::from)?;
+    let supports = in_order_mut(&mut supports)?;
+    let values = in_order_mut(&mut values)?;
     let run = || -> Result<()> {
         let peeler = peeler(mechanism, pick_scale, value_noise, value_scale)?;
         let (mut scratch, mut picked) = (PeelScratch::default(), Vec::new());
@@ -136,8 +137,8 @@ pub(crate) fn seeded_picks(
     let picks = columns.as_array().ncols();
     let scores = contiguous(scores.as_slice()).map_err(Raised::from)?;
     let excluded = positions(contiguous(excluded.as_slice()).map_err(Raised::from)?);
-    let columns = contiguous(columns.as_slice_mut()).map_err(Raised::from)?;
-    let signs = contiguous(signs.as_slice_mut()).map_err(Raised::from)?;
+    let columns = in_order_mut(&mut columns)?;
+    let signs = in_order_mut(&mut signs)?;
     let run = || -> Result<()> {
         let picker = ColumnPicker::new(scale, signed)?;
         let noise = &mut SeededNoise::new(seed, 0);

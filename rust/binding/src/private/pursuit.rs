@@ -14,7 +14,7 @@ use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::matrix::{AnyRows, with_rows};
+use crate::matrix::{AnyRows, InOrder, with_rows};
 use crate::noise::kinds::{NoiseKind, with_bits};
 use crate::noise::release::positions;
 use crate::private::gradient::loss_named;
@@ -101,7 +101,7 @@ impl PursuitQuestion {
                 (true, false) => Signs::AllButLast,
                 _ => Signs::None,
             },
-            whiten: whiten.as_slice()?.to_vec(),
+            whiten: whiten.in_order()?.to_vec(),
             bounds,
             octaves: rows.map(|(octaves, _)| octaves),
             numbers: rows.map_or(Vec::new(), |(_, sigmas)| sigmas.to_vec()),

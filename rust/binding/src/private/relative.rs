@@ -14,7 +14,7 @@ use numpy::{
 };
 use pyo3::prelude::*;
 
-use crate::matrix::{AnyRows, with_rows};
+use crate::matrix::{AnyRows, InOrder, in_order_mut, with_rows};
 use crate::private::gradient::loss_named;
 use crate::runtime::{Raised, level};
 
@@ -42,7 +42,7 @@ pub(crate) fn gather_columns<'py>(
     let columns = columns.as_slice()?;
     let units = units.as_ref().map(|units| units.as_slice()).transpose()?;
     let width = out.as_array().ncols();
-    let out = out.as_slice_mut()?;
+    let out = in_order_mut(&mut out)?;
     let plan = Plan { threads, block_rows, ..Plan::default() };
     let done = with_rows!(rows, |rows| py
         .detach(|| { support::gather_columns(&rows, &positions(columns)?, units, out, width, first, plan) }));
@@ -81,7 +81,7 @@ pub(crate) fn relative_gradient<'py>(
     let units = units.as_ref().map(|units| units.as_slice()).transpose()?;
     let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
     let width = out.as_array().ncols();
-    let kept = Kept { support: out.as_slice_mut()?, width, residuals: residuals.as_slice_mut()? };
+    let kept = Kept { support: in_order_mut(&mut out)?, width, residuals: residuals.as_slice_mut()? };
     let (loss, plan) = (loss_named(loss)?, Plan { threads, block_rows, level: level(simd)? });
     let sums = with_rows!(rows, |rows| py.detach(|| {
         let columns = positions(columns)?;
@@ -150,7 +150,7 @@ pub(crate) fn settled_sums<'py>(
     let units = units.as_ref().map(|units| units.as_slice()).transpose()?;
     let present = present.as_ref().map(|flags| flags.as_slice()).transpose()?;
     let (filled, width) = (support.as_array().ncols(), whiten.as_array().ncols());
-    let (support, residuals, whiten) = (support.as_slice()?, residuals.as_slice()?, whiten.as_slice()?);
+    let (support, residuals, whiten) = (support.in_order()?, residuals.as_slice()?, whiten.in_order()?);
     let plan = Plan { threads, block_rows, level: level(simd)? };
     let sums = with_rows!(rows, |rows| py.detach(|| {
         let columns = positions(columns)?;

@@ -4,6 +4,7 @@ use fliphat_core::public::kalman::{Before, Released, Rule, step};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
+use crate::matrix::InOrder;
 use crate::runtime::Raised;
 
 /// Which stay, how many were found, coefficients, covariance, moments, precision, what is explained and unknown.
@@ -68,16 +69,16 @@ pub(crate) fn kalman_step<'py>(
     };
     let before = Before {
         theta: theta.as_slice()?,
-        covariance: covariance.as_slice()?,
-        moments: moments.as_slice()?,
-        precision: precision.as_slice()?,
+        covariance: covariance.in_order()?,
+        moments: moments.in_order()?,
+        precision: precision.in_order()?,
     };
     let released = Released {
         gradient: gradient.as_slice()?,
-        moments: fresh.as_slice()?,
+        moments: fresh.in_order()?,
         start: start.as_slice()?,
-        whiten: whiten.as_slice()?,
-        typical: typical.as_slice()?,
+        whiten: whiten.in_order()?,
+        typical: typical.in_order()?,
     };
     let after = py.detach(|| step(before, released, rule)).map_err(Raised::from)?;
     let m = after.theta.len();

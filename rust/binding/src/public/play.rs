@@ -7,7 +7,7 @@ use fliphat_core::runtime::error::Error;
 use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray2};
 use pyo3::prelude::*;
 
-use crate::matrix::{Indices, Matrix, Values, with_csr, with_dense};
+use crate::matrix::{Indices, Matrix, Values, in_order_mut, with_csr, with_dense};
 use crate::runtime::Raised;
 
 /// Below this many values the work is shorter than handing the interpreter over and back.
@@ -228,7 +228,7 @@ pub(crate) fn rows_of<'a, S: Real + Element>(
     count: usize,
 ) -> PyResult<&'a mut [S]> {
     let columns = out.as_array().dim().1;
-    let slice = out.as_slice_mut()?;
+    let slice = in_order_mut(out)?;
     let range = at
         .checked_mul(columns)
         .zip(at.checked_add(count).and_then(|end| end.checked_mul(columns)))

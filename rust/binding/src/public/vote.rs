@@ -7,7 +7,7 @@ use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray3};
 use pyo3::prelude::*;
 
 use super::play::{HELD_BELOW, Played, Target, rows_of};
-use crate::matrix::{Indices, Matrix, Values, with_csr, with_dense};
+use crate::matrix::{InOrder, Indices, Matrix, Values, with_csr, with_dense};
 use crate::runtime::Raised;
 
 /// Public draws of coefficients: each names the arm it thinks best, one of them decides.
@@ -34,7 +34,7 @@ impl Votes {
     ) -> PyResult<Self> {
         let map =
             Map { inverse: inverse.as_slice()?.to_vec(), shift: shift.as_slice()?.to_vec(), ball, norm };
-        let made = vote::Votes::new(draws.as_slice()?, slots.as_slice()?.to_vec(), map, disjoint);
+        let made = vote::Votes::new(draws.in_order()?, slots.as_slice()?.to_vec(), map, disjoint);
         let made = made.and_then(|votes| match fixed {
             Some((free, arm)) => votes.fixed(free, arm),
             None => Ok(votes),

@@ -10,7 +10,7 @@ use fliphat_core::runtime::error::Result;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3};
 use pyo3::prelude::*;
 
-use crate::matrix::Matrix;
+use crate::matrix::{InOrder, Matrix};
 use crate::noise::release::peeler;
 use crate::private::niht::FitSettings;
 use crate::runtime::Raised;
@@ -27,14 +27,14 @@ type CountArrays<'py> = Vec<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>
 fn views(arguments: &[ViewArgument<'_>]) -> PyResult<Vec<View>> {
     let view = |(picks, values, low, high, bins): &ViewArgument<'_>| {
         let shape = picks.as_array().dim();
-        let weights = (picks.as_slice()?.to_vec(), values.as_slice()?.to_vec());
+        let weights = (picks.in_order()?.to_vec(), values.in_order()?.to_vec());
         Ok(View::new(weights.0, weights.1, shape, (*low, *high), *bins).map_err(Raised::from)?)
     };
     arguments.iter().map(view).collect()
 }
 
 fn side((rows, rewards): &SideArgument<'_>) -> PyResult<Side> {
-    Ok(Side { values: rows.as_slice()?.to_vec(), rewards: rewards.as_slice()?.to_vec() })
+    Ok(Side { values: rows.in_order()?.to_vec(), rewards: rewards.as_slice()?.to_vec() })
 }
 
 fn run<'py, T: Trial + Send>(
@@ -119,8 +119,8 @@ type CallArgument<'py> = (
 fn call<'a>((rows, rewards, start, settings, present): &'a CallArgument<'_>) -> PyResult<FitCall<'a>> {
     Ok(FitCall {
         rows: match rows {
-            Matrix::F32(values) => RowValues::Single(values.as_slice()?),
-            Matrix::F64(values) => RowValues::Double(values.as_slice()?),
+            Matrix::F32(values) => RowValues::Single(values.in_order()?),
+            Matrix::F64(values) => RowValues::Double(values.in_order()?),
         },
         rewards: rewards.as_slice()?,
         present: present.as_ref().map(|flags| flags.as_slice()).transpose()?,

@@ -3,6 +3,7 @@
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
+use crate::matrix::InOrder;
 use crate::runtime::Raised;
 
 /// Minimise `w'Gw/2 - c'w + penalty |w|_1`; the weights, full sweeps and the violation left.
@@ -16,7 +17,7 @@ pub(crate) fn lasso_fit<'py>(
     tolerance: f64,
     most_sweeps: usize,
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, usize, f64)> {
-    let (gram, correlations, start) = (gram.as_slice()?, correlations.as_slice()?, start.as_slice()?);
+    let (gram, correlations, start) = (gram.in_order()?, correlations.as_slice()?, start.as_slice()?);
     let fit = py
         .detach(|| {
             fliphat_core::research::lasso::lasso(gram, correlations, penalty, start, tolerance, most_sweeps)

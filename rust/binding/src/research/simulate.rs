@@ -11,6 +11,7 @@ use fliphat_core::runtime::error::Error;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadwriteArray2, PyReadwriteArray3};
 use pyo3::prelude::*;
 
+use crate::matrix::in_order_mut;
 use crate::runtime::Raised;
 
 type Floats<'py> = Bound<'py, PyArray1<f64>>;
@@ -123,7 +124,7 @@ impl LinearWorld {
     ) -> PyResult<Played<'py>> {
         let estimate = theta(&estimate, self.world.truth.dimension())?;
         let mut rows = rows;
-        let rows = rows.as_mut().map(|array| array.as_slice_mut()).transpose()?;
+        let rows = rows.as_mut().map(in_order_mut).transpose()?;
         let offsets = match &offsets {
             Some((scores, means)) => Some(Offsets { scores: scores.as_slice()?, means: means.as_slice()? }),
             None => None,
@@ -140,7 +141,7 @@ impl LinearWorld {
         mut contexts: PyReadwriteArray3<'py, f32>,
     ) -> PyResult<Offered<'py>> {
         let rounds = contexts.as_array().dim().0;
-        let contexts = contexts.as_slice_mut()?;
+        let contexts = in_order_mut(&mut contexts)?;
         let offer = py.detach(|| self.world.draw(first, rounds, contexts)).map_err(Raised::from)?;
         Ok(offered(py, offer))
     }
