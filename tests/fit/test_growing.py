@@ -264,6 +264,13 @@ def test_an_arm_that_comes_in_an_episode_is_learned_from_in_that_episode(at):
         assert known.groups == 4 and (known.precision[3] != 0).any()
 
 
+def test_arms_of_a_policy_with_very_many_columns_come_and_go():
+    with policy_of(dim=100_000) as policy:  # second moments are of the few that are public
+        policy.add_arm("new")
+        policy.remove_arm("a")
+        assert policy.arms == ("b", "c", "new")
+
+
 def test_where_rewards_are_is_found_where_it_is_not_told():
     contexts, chances = made(16_000, 9)
     with policy_of(reward_range=None, reward_scale=5.0) as policy:

@@ -163,7 +163,7 @@ class NamedArms(LivePolicy):
             def changed() -> ArmTable:
                 table: ArmTable = change(rule.table)
                 if self._settings.disjoint:  # before the store goes on with them
-                    refuse_too_large(self._settings.dim, table.slots)
+                    refuse_too_large(self._settings.width, table.slots)
                 return table
 
             engine.change_arms(changed)
