@@ -1,5 +1,7 @@
 """A policy in a database: what only several workers, or a server that fails, can get wrong."""
 
+import os
+import socket
 import subprocess
 import sys
 import threading
@@ -400,6 +402,41 @@ def test_a_select_cut_off_anywhere(server, monkeypatch, fits, rounds):
                 visible = policy.history[0].estimate.to_dense().tolist()
                 assert visible == fits.of(0)[-1][2].to_dense().tolist()
             assert policy.pending == model.pending()
+
+
+def test_a_connection_cut_while_the_server_still_counts_its_round_counts_it_once(server, url, monkeypatch):
+    import psycopg
+
+    real, used = psycopg.Connection.execute, []
+
+    def execute(connection, query, *given, **more):
+        if "fliphat_count" in str(query):
+            used.append(connection)
+        return real(connection, query, *given, **more)
+
+    def wait_for(count):
+        query = (
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL%' AND wait_event_type = 'Lock'"
+            " AND datname = current_database()"
+        )
+        until = time.monotonic() + 60
+        while table(server, url, query)[0][0] < count:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+    policy = open_store(url)
+    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    with ThreadPoolExecutor(1) as pool, server.connect(url) as holder:
+        with holder.transaction():
+            holder.execute("SELECT 1 FROM fliphat_episodes FOR UPDATE")
+            played = pool.submit(policy.select, ONES)
+            wait_for(1)
+            with socket.socket(fileno=os.dup(used[0].pgconn.socket)) as line:
+                line.shutdown(socket.SHUT_RDWR)
+            wait_for(2)
+        decision = played.result(60)
+    assert table(server, url, "SELECT id, filled FROM fliphat_rounds, fliphat_episodes") == [(decision.id, 1)]
+    policy.close()
 
 
 @pytest.mark.parametrize("point", ["played", "rewarded", "claim durable", "commit durable"])

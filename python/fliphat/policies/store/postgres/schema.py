@@ -63,6 +63,8 @@ BEGIN
         -- The counter's lock is given back at once; who played waits for the disk afterwards.
         PERFORM set_config('synchronous_commit', 'off', true);
         IF p_again THEN
+            -- The first attempt may still wait for this lock: it is before this one, and seen afterwards.
+            PERFORM 1 FROM fliphat_episodes WHERE episode = p_episode FOR UPDATE;
             SELECT min(id) INTO p_id FROM fliphat_rounds WHERE attempt = p_attempt;
             EXIT counting WHEN p_id IS NOT NULL;
         END IF;
