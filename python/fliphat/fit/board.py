@@ -94,6 +94,11 @@ class Interval(NamedTuple):
         """Upper end of the 95 % interval."""
         return self.mean + _NINETY_FIVE * self.error
 
+    def down_to(self, least: float) -> Interval:
+        """Return the interval that has the same upper end and reaches down to `least`, at least."""
+        low = min(self.low, least)
+        return Interval((low + self.high) / 2, (self.high - low) / (2 * _NINETY_FIVE))
+
     def less(self, other: Interval) -> Interval:
         """Return the difference of two means that have nothing in common."""
         return Interval(self.mean - other.mean, math.hypot(self.error, other.error))

@@ -42,6 +42,8 @@ _CLEARLY: Final = 2.6
 _SMALL_LOSS: Final = 0.05
 #: Standard errors of a loss that is looked for after every release.
 _EVERY_TIME: Final = 4.0
+#: What is known of an arm for those to whom another was shown.
+_LINEAR: Final = ", as far as rewards are linear"
 #: Rounds after a change, over those before, until what is known of rewards is known well again.
 _ANEW: Final = 0.7
 #: Share of rewards outside their range that is too large.
@@ -153,7 +155,7 @@ def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
     found = []
     for name, lift, other in (
         ("uniform play", board.lift, board.uniform),
-        (f"always playing {board.best_arm!r}", board.lift_over_arm, board.constant),
+        (f"always playing {board.best_arm!r} would{_LINEAR}", board.lift_over_arm, board.constant),
     ):
         if lift is None or other is None or board.recent is None:
             continue
@@ -230,7 +232,7 @@ def _arms_unknown(board: Scoreboard, locked: str) -> str:
         return ""
     return (
         f"not known yet whether the policy earns more than always playing {board.best_arm!r}: its lift "
-        f"is {_interval(lift)}{locked and '; '}{locked}"
+        f"is {_interval(lift)}{_LINEAR}{locked and '; '}{locked}"
     )
 
 
