@@ -155,7 +155,7 @@ def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
     found = []
     for name, lift, other in (
         ("uniform play", board.lift, board.uniform),
-        (f"always playing {board.best_arm!r} would{_LINEAR}", board.lift_over_arm, board.constant),
+        (f"always playing {board.best_arm!r} would earn{_LINEAR}", board.lift_over_arm, board.constant),
     ):
         if lift is None or other is None or board.recent is None:
             continue
