@@ -23,7 +23,7 @@ __all__ = ["main"]
 
 
 def _refusals() -> tuple[type[Exception], ...]:
-    """Return the errors whose words are for the user; looked up when there is one, as policies import slowly."""
+    """Return the errors whose words are for the user; found when there is one, as policies import slowly."""
     from fliphat.policies.types import StoreError
 
     return ValueError, OSError, StoreError
