@@ -542,13 +542,13 @@ class Kills:
     def watching(self, monkeypatch):
         kills, connect = self, sqlite3.connect
 
-        class Connection(sqlite3.Connection):
-            def execute(self, sql, *given):
-                run = super().execute
-                ends = sql == "COMMIT" or "checkpoint" in sql
-                return (kills.around(run, sql) if ends else run)(sql, *given)
+        def watched_connect(*given, factory=sqlite3.Connection, **more):
+            class Connection(factory):
+                def execute(self, sql, *given):
+                    run = super().execute
+                    ends = sql == "COMMIT" or "checkpoint" in sql
+                    return (kills.around(run, sql) if ends else run)(sql, *given)
 
-        def watched_connect(*given, **more):
             return connect(*given, factory=Connection, **more)
 
         with monkeypatch.context() as patch:

@@ -111,6 +111,11 @@ def broken(world: World) -> str | None:
     return None
 
 
+def free_name(world: World) -> str:
+    """Return a name that no process has: one that shares its name would be taken for another."""
+    return next(name for name in "abcd" if name not in {one.owner for one in world.processes})
+
+
 def acts(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
     """Yield every act that is possible, with the world after it."""
     for number, process in enumerate(world.processes):
@@ -199,7 +204,7 @@ def _around(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
                 life = life._replace(phase=Phase.FULL if len(copy.rows) == ROOM else Phase.OPEN)
             if life.phase is Phase.COMMITTED and not rules.opening_finishes:
                 life = life._replace(phase=Phase.FULL, bits=None)
-            owner = next(name for name in "abcd" if name not in {one.owner for one in world.processes})
+            owner = free_name(world)
             opened = _with(world, number, copy._replace(life=life))
             fresh = Process(number, owner)
             yield f"open store {number}", opened._replace(processes=(*world.processes, fresh))
@@ -216,7 +221,7 @@ def _around(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
             if rules.load_consumes:
                 files = files[:number] + files[number + 1 :]
             loaded = world._replace(files=files, copies=(*world.copies, file))
-            process = Process(len(world.copies), "abcd"[len(world.processes)])
+            process = Process(len(world.copies), free_name(world))
             yield "load", loaded._replace(processes=(*world.processes, process))
 
 

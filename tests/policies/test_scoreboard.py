@@ -68,13 +68,41 @@ def test_a_scoreboard_names_what_there_is_to_compare_with():
     policy, means = named(rounds=12_000, seed=1)
     board = policy.scoreboard
     assert board.best_arm == "c" and abs(board.arms["c"].mean - 0.7) < 4 * board.arms["c"].error
-    assert board.constant.mean <= board.arms["c"].mean
+    assert board.constant.high <= board.arms["c"].high
+    assert board.constant_at_least < 0.7 and f"{board.constant.high:.2g}" in str(board)
     assert board.recent.low < means[-1] < board.recent.high and board.lift.mean > 0
     assert board.clipped.low < 0.01 and board.fallback is None
     shown = json.loads(json.dumps(board.to_dict()))
     assert shown["best_arm"] == "c" and shown["recent"] == list(board.recent)
     assert "best constant arm (c)" in str(board) and "best constant arm (c)" in board._repr_html_()
     assert policy.health.ok
+
+
+def test_what_an_arm_would_earn_holds_where_no_line_tells_it():
+    """Each of three groups of people has an arm of its own that pays 1; each arm for everybody pays a third.
+
+    The policy finds who is in which group, so nearly all that an arm earns is 1, and a line through that says
+    that it earns as much with everybody.
+    """
+    inside, by_a_line = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(100 + seed)
+        policy = FLIPHAT(
+            2, arms=[0, 1, 2], sparsity=2, epsilon=10.0, delta=1e-4, reward_range=(0, 1), seed=seed
+        )
+        while policy.rounds < 8_000:
+            group = rng.integers(0, 3, policy.remaining)
+            contexts = np.stack([group - 1.0, rng.normal(size=len(group))], axis=1)
+            contexts += 0.2 * rng.normal(size=contexts.shape)
+            decisions = policy.select_batch(contexts)
+            policy.update_batch(decisions, (decisions.arms == group).astype(float))
+        board = policy.scoreboard
+        inside += [arm.low < 1 / 3 < arm.high for arm in board.arms.values()]
+        assert board.constant_at_least < 1 / 3 < board.constant.high
+        # The control: what the model says alone.
+        values = arm_values(policy._engine.known, policy._settings.exploration)
+        by_a_line += [value.low < 1 / 3 < value.high for value in values]
+    assert all(inside) and np.mean(by_a_line) < 0.5
 
 
 @pytest.mark.parametrize(

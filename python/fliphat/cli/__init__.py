@@ -18,9 +18,15 @@ from types import ModuleType
 from fliphat import __version__
 from fliphat.cli._parser import Parser
 from fliphat.cli._stop import stopped_soon
-from fliphat.policies.types import StoreError
 
 __all__ = ["main"]
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Return the errors whose words are for the user; found when there is one, as policies import slowly."""
+    from fliphat.policies.types import StoreError
+
+    return ValueError, OSError, StoreError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; nothing more may be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (ValueError, OSError, StoreError) as error:
+    except _refusals() as error:
         print(f"fliphat: error: {error}", file=sys.stderr)
         return 2
 

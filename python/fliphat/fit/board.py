@@ -94,6 +94,11 @@ class Interval(NamedTuple):
         """Upper end of the 95 % interval."""
         return self.mean + _NINETY_FIVE * self.error
 
+    def down_to(self, least: float) -> Interval:
+        """Return the interval that has the same upper end and reaches down to `least`, at least."""
+        low = min(self.low, least)
+        return Interval((low + self.high) / 2, (self.high - low) / (2 * _NINETY_FIVE))
+
     def less(self, other: Interval) -> Interval:
         """Return the difference of two means that have nothing in common."""
         return Interval(self.mean - other.mean, math.hypot(self.error, other.error))
@@ -200,14 +205,17 @@ class Board:
     def plus(self, other: Board, keep: float = 1.0) -> Board:
         """Return both together, this one with the weight `keep`."""
         own = self if self.center == other.center else self.moved(other.center)
-        summed = {
-            field.name: keep * getattr(own, field.name) + getattr(other, field.name) for field in fields(self)
-        }
-        noise = {
-            name: keep**2 * getattr(own, name) + getattr(other, name)
-            for name in ("reward_noise", "count_noise")
-        }
-        return Board(**summed | noise | {"center": other.center})
+        return Board(
+            rounds=keep * own.rounds + other.rounds,
+            rewards=keep * own.rewards + other.rewards,
+            squares=keep * own.squares + other.squares,
+            counted=keep * own.counted + other.counted,
+            clipped=keep * own.clipped + other.clipped,
+            cut=keep * own.cut + other.cut,
+            center=other.center,
+            reward_noise=keep**2 * own.reward_noise + other.reward_noise,
+            count_noise=keep**2 * own.count_noise + other.count_noise,
+        )
 
     def to_record(self) -> list[float]:
         """Return a record for JSON."""

@@ -22,7 +22,7 @@ from fliphat.fit.pursuit.known import KnownSparse
 from fliphat.policies.scoreboard import Scoreboard, scoreboard
 from fliphat.policies.types import EpisodeFacts
 
-__all__ = ["EVERY_TIME", "Health", "HealthWarning", "examine"]
+__all__ = ["Health", "HealthWarning", "examine", "warned_of"]
 
 #: Estimates that are looked at, the last ones.
 _LOOKED_AT: Final = 6
@@ -41,7 +41,9 @@ _STANDS_OUT: Final = 4.0
 _CLEARLY: Final = 2.6
 _SMALL_LOSS: Final = 0.05
 #: Standard errors of a loss that is looked for after every release.
-EVERY_TIME: Final = 4.0
+_EVERY_TIME: Final = 4.0
+#: What is known of an arm for those to whom another was shown.
+_LINEAR: Final = ", as far as rewards are linear"
 #: Rounds after a change, over those before, until what is known of rewards is known well again.
 _ANEW: Final = 0.7
 #: Share of rewards outside their range that is too large.
@@ -101,7 +103,6 @@ def examine(
     table: Any = None,
     *,
     remaining: int = 0,
-    clearly: float = _CLEARLY,
 ) -> Health:
     """Return what was released, and what the fit knows, say about a policy.
 
@@ -111,11 +112,31 @@ def examine(
         Of named arms.
     remaining : int
         Rounds until the next release; 0 where that number is not to be told.
-    clearly : float
-        How many standard errors make a loss one; `EVERY_TIME` for somebody who looks after every release.
     """
     board = scoreboard(settings, (), known, table)  # no word about single episodes is said here
-    locked, advice = _locked(known, board, table)
+    lock = _locked(known, board, table)
+    unknown = _unknown(settings, history, board, known, remaining) or _arms_unknown(board, lock[1])
+    return Health(_findings(settings, history, known, board, lock, _CLEARLY), unknown)
+
+
+def warned_of(
+    settings: Any, history: Sequence[EpisodeFacts], known: Known | None, table: Any = None
+) -> tuple[str, ...]:
+    """Return the findings that are clear enough for somebody who looks after every release."""
+    board = scoreboard(settings, (), known, table)
+    return _findings(settings, history, known, board, _locked(known, board, table), _EVERY_TIME)
+
+
+def _findings(
+    settings: Any,
+    history: Sequence[EpisodeFacts],
+    known: Known | None,
+    board: Scoreboard,
+    lock: tuple[Any, str],
+    clearly: float,
+) -> tuple[str, ...]:
+    """Return what is wrong; `clearly` is how many standard errors make a loss one."""
+    locked, advice = lock
     # One that is locked on the best constant arm it knows of has no better one to be told.
     found = [
         *_earnings(board, clearly, advice if locked != board.best_arm else ""),
@@ -123,9 +144,7 @@ def examine(
         _contexts_cut(board, settings),
         *_signs(settings, history, known, board),
     ]
-    findings = tuple([finding for finding in found if finding])
-    unknown = _unknown(settings, history, board, known, remaining) or _arms_unknown(board, advice)
-    return Health(findings, unknown)
+    return tuple([finding for finding in found if finding])
 
 
 # What the scoreboard says
@@ -136,7 +155,7 @@ def _earnings(board: Scoreboard, clearly: float, locked: str) -> list[str]:
     found = []
     for name, lift, other in (
         ("uniform play", board.lift, board.uniform),
-        (f"always playing {board.best_arm!r}", board.lift_over_arm, board.constant),
+        (f"always playing {board.best_arm!r} would earn{_LINEAR}", board.lift_over_arm, board.constant),
     ):
         if lift is None or other is None or board.recent is None:
             continue
@@ -213,7 +232,7 @@ def _arms_unknown(board: Scoreboard, locked: str) -> str:
         return ""
     return (
         f"not known yet whether the policy earns more than always playing {board.best_arm!r}: its lift "
-        f"is {_interval(lift)}{locked and '; '}{locked}"
+        f"is {_interval(lift)}{_LINEAR}{locked and '; '}{locked}"
     )
 
 
@@ -275,7 +294,7 @@ def _rewards_cut(board: Scoreboard, settings: Any, known: Any) -> str:
             f"most rewards are outside reward_range = ({given[0]:g}, {given[1]:g}), so the guard expects "
             f"them in ({low:.3g}, {high:.3g}) now: give that range, and no round is lost to looking for it"
         )
-    if board.clipped is None or board.clipped.mean - EVERY_TIME * board.clipped.error < _CLIPPED:
+    if board.clipped is None or board.clipped.mean - _EVERY_TIME * board.clipped.error < _CLIPPED:
         return ""
     about = mean and f"; the mean of what was kept is {_interval(mean)}"
     if learns:
@@ -293,7 +312,7 @@ def _rewards_cut(board: Scoreboard, settings: Any, known: Any) -> str:
 
 
 def _contexts_cut(board: Scoreboard, settings: Any) -> str:
-    if board.cut is None or board.cut.mean - EVERY_TIME * board.cut.error < CUT_CONTEXTS:
+    if board.cut is None or board.cut.mean - _EVERY_TIME * board.cut.error < CUT_CONTEXTS:
         return ""
     advice = "give a larger context_scale, or bring columns to one size"
     if isinstance(settings, DenseSettings):
@@ -306,7 +325,7 @@ def _missing(earned: Earned) -> str:
     if last is None:
         return ""
     share = Interval(last.counted / last.rounds, math.sqrt(last.count_noise) / last.rounds)
-    if share.mean + EVERY_TIME * share.error > _REWARDED:
+    if share.mean + _EVERY_TIME * share.error > _REWARDED:
         return ""
     return (
         f"only {_percent(share)} of rounds could be learned from: rewards did not come before their episode "

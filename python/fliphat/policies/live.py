@@ -29,7 +29,7 @@ from fliphat.policies.engine.each import Single
 from fliphat.policies.engine.engine import Engine
 from fliphat.policies.engine.gate import Gate
 from fliphat.policies.engine.rows.limits import MemoryLimit
-from fliphat.policies.health import EVERY_TIME, Health, HealthWarning, examine
+from fliphat.policies.health import Health, HealthWarning, examine, warned_of
 from fliphat.policies.scoreboard import Scoreboard, scoreboard
 from fliphat.policies.store.opening import opened_engine
 from fliphat.policies.store.options import Store
@@ -550,7 +550,7 @@ class LivePolicy:
         if self._warned or engine is None:
             return
         given = (self._settings, engine.history, engine.known, self._table)
-        if found := examine(*given, clearly=EVERY_TIME).findings:
+        if found := warned_of(*given):
             self._warned = True
             warnings.warn(
                 f"this policy may not learn (policy.health): {'; '.join(found)}",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fliphat import html
 from fliphat.fit.board import UNIFORM, Earned, Interval
 from fliphat.fit.dense import DenseSettings, KnownLinear
-from fliphat.fit.dense.learning import arm_values, best_constant
+from fliphat.fit.dense.learning import arm_values, best_constant, possible_values
 from fliphat.fit.known import Known
 from fliphat.policies.types import EpisodeFacts
 
@@ -44,9 +44,14 @@ class Scoreboard:
     recent : Interval, optional
         Mean reward of the policy's own choices; older rounds count less.
     arms : dict of Interval
-        What each named arm would earn if everybody was shown it, as far as rewards are linear.
+        What each named arm would earn if everybody was shown it: from what it earned with those who were
+        shown it, and nothing from all others, to what a linear model says.
     best_arm : hashable, optional
-        The best of them, and `constant` what it earns at least: the best of several looks better than it is.
+        The best of them, and `constant` what it earns, as far as rewards are linear: a little less than in
+        `arms`, as the best of several looks better than it is.
+    constant_at_least : float, optional
+        What that arm would earn at least, whatever rewards are: the policy shows an arm to people whom it
+        suits, and what it would earn with all others is known from a linear model alone.
     clipped, cut : Interval, optional
         Share of rewards outside their range, and of the last episode's contexts that were cut to less than a
         quarter of their length.
@@ -60,6 +65,7 @@ class Scoreboard:
     arms: Mapping[Hashable, Interval] = field(default_factory=dict)
     best_arm: Hashable | None = None
     constant: Interval | None = None
+    constant_at_least: float | None = None
     clipped: Interval | None = None
     cut: Interval | None = None
     fallback: Hashable | None = None
@@ -73,7 +79,7 @@ class Scoreboard:
 
     @property
     def lift_over_arm(self) -> Interval | None:
-        """How much more than the best constant arm the policy earns, a round."""
+        """How much more than the best constant arm the policy earns, as far as rewards are linear."""
         return None if self.recent is None or self.constant is None else self.recent.less(self.constant)
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,6 +96,7 @@ class Scoreboard:
             "arms": [[str(arm), *interval] for arm, interval in self.arms.items()],
             "best_arm": None if self.best_arm is None else str(self.best_arm),
             "constant": pair(self.constant),
+            "constant_at_least": self.constant_at_least,
             "lift_over_arm": pair(self.lift_over_arm),
             "clipped": pair(self.clipped),
             "cut": pair(self.cut),
@@ -98,16 +105,20 @@ class Scoreboard:
 
     def _lines(self) -> list[tuple[str, str]]:
         best = "" if self.best_arm is None else f" ({self.best_arm!s})"
+        constant = ""
+        if self.constant is not None and self.constant_at_least is not None:
+            whole = self.constant.down_to(self.constant_at_least)
+            constant = f"{whole.low:.2g} to {whole.high:.2g}"
         rows = [
             ("the policy, recently", self.recent),
             ("uniform play", self.uniform),
             ("lift over uniform play", self.lift),
-            (f"best constant arm{best}, at least", self.constant),
-            ("lift over that arm", self.lift_over_arm),
+            (f"best constant arm{best}", constant or None),
+            ("lift over that arm, if rewards are linear", self.lift_over_arm),
             ("rewards outside their range", self.clipped),
             ("contexts cut to less than a quarter", self.cut),
         ]
-        found = [(name, str(interval)) for name, interval in rows if interval is not None]
+        found = [(name, str(value)) for name, value in rows if value is not None]
         if self.fallback is not None:
             found.append(("the guard plays", str(self.fallback)))
         return found
@@ -146,14 +157,15 @@ def scoreboard(
         return Scoreboard(episodes)
     recent = earned.recent or earned.last
     arms: dict[Hashable, Interval] = {}
-    best, constant, fallback = None, None, None
+    best, constant, least, fallback = None, None, None, None
     if isinstance(known, KnownLinear) and isinstance(settings, DenseSettings) and settings.disjoint and table:
         values = arm_values(known, settings.exploration)
         active = [slot for slot in table.active if slot < len(values)]
-        arms = {table.ids[slot]: values[slot] for slot in active}
+        surely = possible_values(known)[0]
+        arms = {table.ids[slot]: values[slot].down_to(float(surely[slot])) for slot in active}
         if active:  # arms that came after the last release have earned nothing yet
             slot, constant = best_constant(values, active)
-            best = table.ids[slot]
+            best, least = table.ids[slot], float(surely[slot])
         if earned.fallback in table.active:  # one that was removed is not played
             fallback = table.ids[earned.fallback]
     if earned.fallback == UNIFORM:
@@ -165,6 +177,7 @@ def scoreboard(
         arms=arms,
         best_arm=best,
         constant=constant,
+        constant_at_least=least,
         clipped=recent.share("clipped"),
         cut=earned.last.share("cut"),
         fallback=fallback,

@@ -41,7 +41,7 @@ def _headline(claim: Guarantee) -> str:
 def _meaning(claim: Guarantee) -> str:
     if claim.setting == "bandit":
         contents = "contexts, reward, and whether a reward came"
-        seen = "the arms all others are shown and the released estimates"
+        seen = "the arms all others are shown and all released numbers"
     else:
         contents = "features and target"
         of = f" of all {claim.fits} fits in its ledger" if claim.fits > 1 else ""
@@ -85,7 +85,7 @@ def _limits(claim: Guarantee) -> str:
     return (
         "Not protected: that a round took place and under which id, the arm this person was shown, what the "
         "operator keeps (files, logs, counters, pending decisions), and how long a computation takes. Others "
-        "may react to released estimates and to their own arms, but not to this person's arm or reward."
+        "may react to released numbers and to their own arms, but not to this person's arm or reward."
     )
 
 

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fliphat.fit.board import Board, Interval
+from fliphat.fit.board import Board
 from fliphat.fit.dense.known import DRAWS, ArmScores, KnownGrown, with_groups
 from fliphat.fit.dense.parts import RADIUS, STEPS, Released
 from fliphat.privacy.priced import PickNoise
@@ -279,16 +279,12 @@ def _with_draws(known: KnownGrown, width: float) -> KnownGrown:
     return replace(known, coefficients=means, draws=draws)
 
 
-def arm_values(known: KnownGrown) -> list[Interval]:
-    """Return what each arm would earn if everybody was shown it."""
-    low, high = known.reward_range
+def arm_values(known: KnownGrown) -> tuple[_Floats, _Floats]:
+    """Return what each arm would earn if everybody was shown it, from -1/2 to 1/2, and variances of that."""
     means, covariance = _posterior(known)
     weights = np.diag(known.product_weights)
     middle = np.append(known.middles / np.maximum(weights, 1e-300), 1.0)
     # What noise in a mean of rows moves a score by, about: that of a mean product, in columns of size 1.
     error = known.product_noise / np.maximum(weights, 1e-300)
     variances = np.einsum("i,kij,j->k", middle, covariance, middle) + means[:, :-1] ** 2 @ error
-    return [
-        Interval((low + high) / 2 + (high - low) * float(mean), (high - low) * math.sqrt(variance))
-        for mean, variance in zip(means @ middle, variances, strict=True)
-    ]
+    return means @ middle, variances

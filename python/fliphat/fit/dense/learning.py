@@ -37,7 +37,7 @@ from fliphat.fit.dense.known import (
 )
 from fliphat.fit.dense.parts import RADIUS, SQUARE_UNIT, STEPS, Released
 
-__all__ = ["arm_values", "best_constant", "learn"]
+__all__ = ["arm_values", "best_constant", "learn", "possible_values"]
 
 _Floats = npt.NDArray[np.float64]
 
@@ -332,18 +332,42 @@ def arm_values(known: KnownLinear, width: float) -> list[Interval]:
     """Return what each arm would earn if everybody was shown it, as far as rewards are linear.
 
     Later releases have noise, but no rounds, of an arm that is no longer shown: the first, uniform episode
-    alone may know it better, as long as rewards have not changed.
+    alone may know it better, as long as rewards have not changed. No value is outside of `possible_values`.
     """
     low, high = known.reward_range
     if isinstance(known, KnownGrown):
-        return growing.arm_values(known)
-    found, variance = _foreseen(known, width)
-    at_first, doubt = _first_values(known)
-    found, variance = np.where(doubt < variance, at_first, found), np.minimum(doubt, variance)
+        found, variance = growing.arm_values(known)
+    else:
+        found, variance = _foreseen(known, width)
+        at_first, doubt = _first_values(known)
+        found, variance = np.where(doubt < variance, at_first, found), np.minimum(doubt, variance)
+    values = np.clip((low + high) / 2 + (high - low) * found, *possible_values(known))
     return [
-        Interval((low + high) / 2 + (high - low) * float(value), (high - low) * math.sqrt(one))
-        for value, one in zip(found, variance, strict=True)
+        Interval(float(value), (high - low) * math.sqrt(one))
+        for value, one in zip(values, variance, strict=True)
     ]
+
+
+def possible_values(known: KnownLinear) -> tuple[_Floats, _Floats]:
+    """Return what each arm would earn at least and at most if everybody was shown it, whatever rewards are.
+
+    Whoever was shown an arm would earn the same again, and all others something in the range. Both bounds are
+    two standard errors wide of what was released.
+    """
+    low, high = known.reward_range
+    earned, missed, variance, rounds = np.zeros(known.groups), np.zeros(known.groups), 0.0, 1.0
+    for one in known.scores[known.began :]:
+        there = slice(len(one.counts))  # arms that came later have no numbers yet
+        earned[there] += one.counts / 2 + one.rewards
+        missed[there] += one.counts / 2 - one.rewards
+        variance += one.reward_noise**2 + one.count_noise**2 / 4
+        rounds += max(float(one.counts.sum()), 0.0)
+    wide = 2 * math.sqrt(variance + rounds / 4)
+    least, most = (
+        low + (high - low) * (earned - wide) / rounds,
+        high - (high - low) * (missed - wide) / rounds,
+    )
+    return np.clip(least, low, high), np.clip(most, low, high)
 
 
 def best_constant(values: list[Interval], active: list[int]) -> tuple[int, Interval]:

@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::matrix::{AnyRows, with_rows};
-use crate::noise::release::positions;
 use crate::noise::kinds::{NoiseKind, with_bits};
+use crate::noise::release::positions;
 use crate::noise::seeded::with_noise;
 use crate::runtime::Raised;
 
@@ -69,6 +69,8 @@ fn part_named(name: &str) -> Result<Part> {
     })
 }
 
+type Integers<'py> = Bound<'py, PyArray1<i64>>;
+
 /// Releases an episode of a dense fit: the sums of its rows are added to totals. `public` is the number of groups, the
 /// range of rewards, the radius of rows and that of squares; `map` has the public columns, what is taken off each, and
 /// what they are then multiplied with, those that are picked last. `picking`, where columns are picked, is how many, the
@@ -89,7 +91,7 @@ pub(crate) fn release_dense<'py>(
     noise: NoiseKind<'py>,
     picking: Option<Picks<'py>>,
     threads: Option<usize>,
-) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyBytes>)> {
+) -> PyResult<(Integers<'py>, Integers<'py>, Bound<'py, PyBytes>)> {
     let (rewards, groups, present) = (rewards.as_slice()?, groups.as_slice()?, Some(present.as_slice()?));
     let (columns, centers, scales) = (positions(map.0.as_slice()?), map.1.as_slice()?, map.2.as_slice()?);
     let bits = noise.bits();

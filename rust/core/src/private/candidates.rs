@@ -54,7 +54,9 @@ pub fn column_scores<R: CandidateRows>(
         return Err(Error::invalid("X must have a column for each candidate and fewer than 2**31 rows"));
     }
     if weights.len() != asked.count * (width + 1) || weights.iter().any(|weight| !weight.is_finite()) {
-        return Err(Error::invalid("weights must be finite, for each arm one of each public column and a level"));
+        return Err(Error::invalid(
+            "weights must be finite, for each arm one of each public column and a level",
+        ));
     }
     if !(clip.is_finite() && clip > 0.0) {
         return Err(Error::invalid("clip must be finite and above 0"));
@@ -62,7 +64,8 @@ pub fn column_scores<R: CandidateRows>(
     let size = asked.count.checked_mul(candidates).ok_or(Error::Memory)?;
     let start = || Ok(Block { sums: zeros(size)?, values: zeros(width)?, integers: zeros(width)? });
     let work = ValueRows::stored(rows) / n.max(1) + 1;
-    let parts = in_blocks(n, work, plan, start, |range, block| add(rows, range, asked, map, explained, block))?;
+    let parts =
+        in_blocks(n, work, plan, start, |range, block| add(rows, range, asked, map, explained, block))?;
     let sums = add_up(parts.into_iter().map(|block| Ok(block.sums)))?;
     let mut scores: Vec<i64> = zeros(candidates)?;
     for arm in sums.chunks_exact(candidates.max(1)) {

@@ -26,7 +26,7 @@ try:
 except ImportError as missing:  # pragma: no cover - depends on what is installed
     raise ImportError("store='postgresql://...' needs psycopg: pip install 'fliphat[postgres]'") from missing
 
-__all__ = ["Array", "Busy", "Connection", "Connections", "OtherKey", "OtherUsers", "UnknownDecision", "array"]
+__all__ = ["Array", "Busy", "Connections", "OtherKey", "OtherUsers", "UnknownDecision", "array"]
 
 
 class Busy(Exception):

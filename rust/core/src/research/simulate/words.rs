@@ -146,13 +146,11 @@ fn blocks(
     for (word, same) in start.iter_mut().zip(CONSTANTS.iter().chain(key)) {
         *word = [*same; SIDE];
     }
-    for block in 0..SIDE {
-        let (stream, number) = place(block);
-        start[12][block] = number as u32;
-        start[13][block] = (number >> 32) as u32;
-        start[14][block] = stream as u32;
-        start[15][block] = (stream >> 32) as u32;
-    }
+    let places: [(u64, u64); SIDE] = std::array::from_fn(&place);
+    start[12] = places.map(|(_, number)| number as u32);
+    start[13] = places.map(|(_, number)| (number >> 32) as u32);
+    start[14] = places.map(|(stream, _)| stream as u32);
+    start[15] = places.map(|(stream, _)| (stream >> 32) as u32);
     if !level.chacha8(&start, words) {
         blocks_by_streams(key, place, words);
     }
