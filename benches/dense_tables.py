@@ -52,7 +52,8 @@ def mean_reward(values, labels, epsilon, seed, *, arrive_sorted=False, **setting
     return won.mean(), won[n // 2 :].mean(), won[-n // 10 :].mean()
 
 
-#: Tables whose labels follow a linear score: rows, arms, numbers, questions, most answers of one, size of scores, and of their noise.
+#: Tables whose labels follow a linear score: rows, arms, numbers, questions, most answers of one, size of
+#: scores, and of their noise.
 LABELS = {
     "60 000 x 100, 12 arms": (60_000, 12, 2, 10, 18, 0.9, 1.2),
     "40 000 x 30, 5 arms": (40_000, 5, 10, 4, 8, 0.5, 1.2),
