@@ -130,7 +130,9 @@ class _PublicNumbers:
         board = public.scoreboard
         named = {"policy": board.recent, "uniform": board.uniform, "constant_arm": board.constant}
         means = GaugeMetricFamily(
-            "fliphat_mean_reward", "Mean reward of a round, as it was released.", labels=["played"]
+            "fliphat_mean_reward",
+            "Mean reward of a round, as released; of the constant arm as far as rewards are linear.",
+            labels=["played"],
         )
         errors = GaugeMetricFamily(
             "fliphat_mean_reward_error", "Standard error of fliphat_mean_reward.", labels=["played"]
