@@ -488,10 +488,10 @@ def reading(path: Path) -> Iterator[Transaction]:
 
 def _in_log(path: Path) -> list[Any] | None:
     """Return what the log had when it could not be emptied; None if it always could."""
-    try:
-        found: list[Any] = json.loads((path / _IN_LOG).read_bytes())
-    except FileNotFoundError:
-        return None
+    log, found = path / _IN_LOG, None
+    if log.exists():
+        with contextlib.suppress(FileNotFoundError):  # whoever has the store open has just emptied the log
+            found = json.loads(log.read_bytes())
     return found
 
 
