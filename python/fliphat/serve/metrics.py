@@ -131,7 +131,7 @@ class _PublicNumbers:
         named = {"policy": board.recent, "uniform": board.uniform, "constant_arm": board.constant}
         means = GaugeMetricFamily(
             "fliphat_mean_reward",
-            "Mean reward of a round, as released; of the constant arm as far as rewards are linear.",
+            "Mean reward of a round, as released; of the constant arm by a linear model.",
             labels=["played"],
         )
         errors = GaugeMetricFamily(
